@@ -1,0 +1,1 @@
+"""replay: training logbooks and logs as data."""
