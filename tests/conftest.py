@@ -1,0 +1,24 @@
+"""Fixtures that every area of the tests shares."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The checkout."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Real files of others, kept beside the checkout; tests that read them skip where they are absent."""
+    folder = ROOT.parent / "shared"
+    if not folder.is_dir():
+        pytest.skip("the real files are not beside this checkout")
+    return folder
