@@ -1,0 +1,39 @@
+# Everything a newcomer needs: `make demo` and `make test`.  The environment is .venv, made on first use.
+PYTHON ?= python3
+BIN := .venv/bin
+REPORTS := reports
+STORE := replay-store
+
+.PHONY: demo test test-slow lint types browser clean
+
+# Installed again whenever the declared or the tested versions change.
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "replay needs Python 3.11 or newer"'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev --editable ".[proxy]"
+	touch $@
+
+# Debian's Chromium reads the reports in the tests; where it cannot be installed, those tests skip and say so.
+browser:
+	@sh tests/install_browser.sh
+
+demo: .venv/installed
+	$(BIN)/replay demo --store $(STORE) --reports $(REPORTS)
+
+test: .venv/installed browser
+	$(BIN)/pytest --numprocesses auto
+
+test-slow: .venv/installed browser
+	$(BIN)/pytest --numprocesses auto -m slow
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/installed
+	$(BIN)/mypy
+
+clean:
+	rm -rf .venv build dist $(STORE) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

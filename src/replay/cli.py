@@ -1,0 +1,355 @@
+"""The command line: the library with words around it.
+
+Results go to standard output (tables, or JSON with ``--json``); progress and messages go to standard error.
+Exit status: 0 fine, 1 something could not be read (it is told, and all else is kept), 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from replay.store import EventStore
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+STORE_OPTION = click.option(
+    "--store",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("replay-store"),
+    show_default=True,
+    help="Folder of the event store.",
+)
+JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs instead of text.")
+
+
+def common(command: Command) -> Command:
+    """The options that every command takes."""
+    return STORE_OPTION(JSON_OPTION(command))
+
+
+class Steps(click.ParamType):
+    """A range of steps, ``A:B`` with both ends included; either may be left out."""
+
+    name = "steps"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        first, colon, last = str(value).partition(":")
+        try:
+            start, end = int(first or -(2**63)), int(last or 2**63 - 1) if colon else int(first)
+        except ValueError:
+            self.fail(f"{value!r} is no range of steps; write A:B, A: or :B", param, ctx)
+        if end < start:
+            self.fail(f"{value!r} ends before it begins", param, ctx)
+        return start, end
+
+
+class Moment(click.ParamType):
+    """A date or time in ISO 8601, taken as UTC when it names no zone."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        try:
+            moment = datetime.fromisoformat(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is no date; write 2022-06-20 or 2022-06-20T09:10+08:00", param, ctx)
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _kinds(role: str | None = None) -> click.Choice[str]:
+    from replay_parsers.kinds import KINDS
+
+    return click.Choice([str(kind) for kind, rule in KINDS.items() if role is None or rule.role == role])
+
+
+def _open(folder: Path) -> EventStore:
+    from replay.store import EventStore
+
+    return EventStore(folder)
+
+
+def _known_run(store: EventStore, run: str) -> str:
+    """``run`` if the store holds it; else a usage error that names what it does hold."""
+    names = list(store.runs()["run"])
+    if run in names:
+        return run
+    from difflib import get_close_matches
+
+    near = get_close_matches(run, names, n=3) or names[:5]
+    hint = f"; it holds {', '.join(near)}" if near else "; it is empty, so begin with `replay ingest`"
+    raise click.UsageError(f"no run {run!r} in {store.folder}{hint}")
+
+
+def _show(frame: pd.DataFrame, as_json: bool, *, empty: str, columns: list[str] | None = None) -> None:
+    from replay import output
+
+    if as_json:
+        output.print_json(output.frame_as_json(frame, data=("value",)))
+    else:
+        output.print_table(frame, columns, empty=empty)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="training-replay", prog_name="replay")
+def replay() -> None:
+    """Training logbooks and logs as data: what happened, what announced it, what helped.
+
+    Begin with `replay ingest --builtin` for the public logbooks, or `replay ingest PATH` for your own files.
+    """
+
+
+@replay.command()
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--run", help="Name of the run that the files belong to, where they do not say.")
+@click.option("--builtin", is_flag=True, help="Ingest the public logbooks that come with replay.")
+@common
+def ingest(paths: tuple[Path, ...], run: str | None, builtin: bool, folder: Path, as_json: bool) -> None:
+    """Read files and folders into the store; what is there already is left as it is."""
+    from replay import ingest_report
+
+    if not paths and not builtin:
+        raise click.UsageError("nothing to ingest: name files or folders, or give --builtin")
+    if run is not None and not run.strip():
+        raise click.UsageError("--run needs a name")
+    store = _open(folder)
+    with ingest_report.progress() as progress:
+        reports = [store.ingest_builtin(progress=progress)] if builtin else []
+        if paths:
+            reports.append(store.ingest(paths, run=run, progress=progress))
+    ingest_report.show(reports, as_json=as_json, folder=folder)
+    if any(report.exit_code for report in reports):
+        sys.exit(1)
+
+
+@replay.command()
+@common
+def runs(folder: Path, as_json: bool) -> None:
+    """List the runs."""
+    frame = _open(folder).runs()
+    columns = ["run", "title", "organisation", "precision", "n_events", "n_scalars", "first_step", "last_step", "clock"]
+    _show(frame, as_json, empty="no runs yet: begin with `replay ingest`", columns=columns)
+
+
+@replay.command()
+@click.option("--run", multiple=True, help="Only this run (repeatable).")
+@click.option("--kind", multiple=True, type=_kinds(), metavar="KIND", help="Only events of this kind (repeatable).")
+@click.option(
+    "--role",
+    multiple=True,
+    type=click.Choice(["symptom", "cause", "intervention", "outcome", "lifecycle"]),
+    help="Only events in this role (repeatable).",
+)
+@click.option("--since", type=Moment(), help="Only events at or after this time.")
+@click.option("--until", type=Moment(), help="Only events before this time.")
+@click.option("--sources", type=click.Choice(["merged", "all"]), default="merged", show_default=True)
+@common
+def events(
+    run: tuple[str, ...],
+    kind: tuple[str, ...],
+    role: tuple[str, ...],
+    since: datetime | None,
+    until: datetime | None,
+    sources: str,
+    folder: Path,
+    as_json: bool,
+) -> None:
+    """List what happened: symptoms, causes, interventions, outcomes."""
+    store = _open(folder)
+    for name in run:
+        _known_run(store, name)
+    frame = store.events(
+        run=list(run) or None,
+        kind=list(kind) or None,
+        role=list(role) or None,
+        since=since,
+        until=until,
+        sources=sources,
+    )
+    columns = ["run", "time", "step", "step_end", "role", "kind", "before", "after", "text", "evidence", "source"]
+    _show(frame, as_json, empty="no events match", columns=columns)
+
+
+@replay.command()
+@click.argument("run")
+@click.option("--tag", help="The values logged under this name.")
+@click.option("--signal", help="The values of a canonical signal, whatever its tag: loss, grad_norm ...")
+@click.option("--steps", type=Steps(), metavar="A:B", help="Only steps A to B, both included.")
+@click.option("--view", type=click.Choice(["all", "surviving"]), default="all", show_default=True)
+@common
+def scalars(
+    run: str,
+    tag: str | None,
+    signal: str | None,
+    steps: tuple[int, int] | None,
+    view: str,
+    folder: Path,
+    as_json: bool,
+) -> None:
+    """Print measured values of RUN; without --tag or --signal, list what was measured."""
+    if tag and signal:
+        raise click.UsageError("give --tag or --signal, not both")
+    store = _open(folder)
+    _known_run(store, run)
+    if not tag and not signal and steps is None:
+        _show(store.tags(run), as_json, empty=f"{run} has no scalars", columns=None)
+        return
+    frame = store.scalars(run, tag=tag, signal=signal, steps=steps, view=view)
+    _show(
+        frame,
+        as_json,
+        empty="no values match; `replay scalars RUN` lists the tags",
+        columns=["step", "wall_time", "tag", "value", "attempt", "source"],
+    )
+
+
+@replay.command()
+@click.argument("run")
+@common
+def attempts(run: str, folder: Path, as_json: bool) -> None:
+    """Show the stretches of training between restarts, and what was lost of each."""
+    store = _open(folder)
+    _show(store.attempts(_known_run(store, run)), as_json, empty=f"{run} has no steps to tell attempts by")
+
+
+@replay.command()
+@click.option("--run", multiple=True, help="Only this run (repeatable).")
+@click.option("--saw", type=_kinds(), metavar="KIND", help="Only incidents in which this symptom was seen.")
+@click.option("--did", type=_kinds(), metavar="KIND", help="Only incidents in which this was done.")
+@common
+def incidents(run: tuple[str, ...], saw: str | None, did: str | None, folder: Path, as_json: bool) -> None:
+    """List incidents: what was seen, what was done, what came of it."""
+    from replay import output
+    from replay.incident_text import describe
+
+    store = _open(folder)
+    for name in run:
+        _known_run(store, name)
+    frame = store.incidents(run=list(run) or None, saw=saw, did=did)
+    if as_json:
+        output.print_json(output.frame_as_json(frame))
+    elif frame.empty:
+        print("no incidents match")
+    else:
+        print("\n\n".join(describe(frame, store.events(run=sorted(set(frame["run"]))))))
+
+
+@replay.command()
+@click.argument("run")
+@click.option(
+    "--rules",
+    "rule_files",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True),
+    help="Further rules in YAML (repeatable).",
+)
+@common
+def flags(run: str, rule_files: tuple[Path, ...], folder: Path, as_json: bool) -> None:
+    """Say which rules fire on RUN's signals, and which could not be checked."""
+    from replay.flagging import flag_run
+    from replay.output import visible
+
+    store = _open(folder)
+    _known_run(store, run)
+    checked = flag_run(store, run, rule_files)
+    _show(
+        checked.flags,
+        as_json,
+        empty="no rule fired" if checked.checked else "no rule could be checked",
+        columns=["step", "step_end", "time", "severity", "rule", "signal", "value", "baseline", "attempt", "message"],
+    )
+    for name in checked.checked:
+        click.echo(f"checked      {name}", err=True)
+    for name, reason in checked.unchecked.items():
+        click.echo(f"not checked  {name}: {visible(reason)}", err=True)
+
+
+@replay.command()
+@click.argument("scenario")
+@click.option("--seeds", type=click.IntRange(min=1, max=10_000), help="How many seeds (default: the scenario's).")
+@click.option("--workers", type=click.IntRange(min=1), default=os.cpu_count(), help="Processes (default: all cores).")
+@common
+def experiment(scenario: str, seeds: int | None, workers: int, folder: Path, as_json: bool) -> None:
+    """Re-enact an intervention on the proxy, against controls: SCENARIO is a built-in name or a YAML file."""
+    from replay import output
+    from replay.experimenting import run_and_keep
+
+    store = _open(folder)
+    result = run_and_keep(store, scenario, seeds=seeds, workers=workers)
+    if as_json:
+        output.print_json(output.frame_as_json(result.effects))
+    else:
+        print(result.summary())
+
+
+@replay.command()
+@click.argument("run")
+@click.option("-o", "--output", "target", type=click.Path(path_type=Path, dir_okay=False), required=True)
+@common
+def report(run: str, target: Path, folder: Path, as_json: bool) -> None:
+    """Write RUN's post-mortem as one HTML file that needs no network."""
+    from replay import output
+    from replay.flagging import flag_run
+    from replay.report import build_report
+
+    store = _open(folder)
+    _known_run(store, run)
+    flag_run(store, run)
+    html = build_report(store, run)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(html, encoding="utf-8")
+    if as_json:
+        output.print_json({"run": run, "report": str(target), "bytes": len(html.encode())})
+    else:
+        print(target)
+
+
+@replay.command()
+@click.option("--reports", type=click.Path(path_type=Path, file_okay=False), default=Path("reports"), show_default=True)
+@common
+def demo(reports: Path, folder: Path, as_json: bool) -> None:
+    """Do everything once: logbooks, a proxy run that fails, flags, an experiment, two reports."""
+    from replay import output
+    from replay.demo import run_demo
+
+    written = run_demo(_open(folder), reports)
+    if as_json:
+        output.print_json([str(path) for path in written])
+    else:
+        print("\n".join(f"report: {path}" for path in written))
+
+
+def main() -> None:
+    """The console script: a user's mistake ends in one line, never in a traceback."""
+    from replay.errors import ReplayError
+
+    # A record may hold half a surrogate pair; printing must not fail on it.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        replay.main(standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("stopped; what was stored before stays stored", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of a pipe has gone (`replay events | head`): end quietly, without Python's own complaint.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except (ReplayError, OSError) as error:
+        click.echo(f"replay: {error}", err=True)
+        sys.exit(1)

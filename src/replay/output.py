@@ -1,0 +1,128 @@
+"""What the command line prints: tables for people, JSON for programs.
+
+Logs are untrusted, and a terminal obeys what it is sent: everything that came from a file is shown with its
+control characters spelled out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+PIPE_WIDTH = 160
+
+
+def visible(text: str) -> str:
+    """``text`` with control, direction and line-breaking characters as escapes, safe to print in one line.
+
+    >>> visible("loss\\x1b[31m up")
+    'loss\\\\x1b[31m up'
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        character if unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Zl", "Zp"} else _escape(character)
+        for character in text
+    )
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape", errors="backslashreplace").decode("ascii")
+
+
+def is_missing(value: object) -> bool:
+    """Whether a cell holds nothing: None, NaN, NaT or pandas' NA."""
+    return value is None or value is pd.NaT or value is pd.NA or (isinstance(value, float) and math.isnan(value))
+
+
+def cell(value: object) -> str:
+    """A value of a query result as a person reads it; nothing for a missing one."""
+    if isinstance(value, Mapping):
+        return visible(", ".join(f"{key}={item}" for key, item in sorted(value.items())))
+    if isinstance(value, list | tuple | np.ndarray):
+        return visible(", ".join(str(item) for item in value))
+    if is_missing(value):
+        return ""
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%d %H:%M:%S")
+    if isinstance(value, float | np.floating):
+        return f"{value:.6g}"
+    return visible(str(value))
+
+
+def plain(value: object, *, data: bool = False) -> Any:
+    """A value as JSON can hold it (RFC 8259 has no NaN).
+
+    Missing values become null.  With ``data`` set, as for the values of scalars, NaN and the infinities are
+    measurements and become the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``.
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        if math.isinf(value):
+            return "Infinity" if value > 0 else "-Infinity"
+        return "NaN" if data else None
+    if is_missing(value):
+        return None
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    return value
+
+
+def frame_as_json(frame: pd.DataFrame, *, data: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """The rows of a query result as plain objects; ``data`` names columns in which NaN is a measurement."""
+    columns = [[plain(value, data=name in data) for value in frame[name]] for name in frame.columns]
+    return [dict(zip(frame.columns, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def print_json(value: object) -> None:
+    """Write one JSON document to standard output."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+
+
+def print_table(frame: pd.DataFrame, columns: Sequence[str] | None = None, *, empty: str) -> None:
+    """Print a query result as a table; ``empty`` is what to say when it has no rows.
+
+    Columns without any value are left out.
+    """
+    if frame.empty:
+        print(empty)
+        return
+    shown = [
+        name
+        for name in (columns or list(frame.columns))
+        if name in frame.columns and any(cell(value) for value in frame[name])
+    ]
+    rows = ([cell(value) for value in row] for row in zip(*(frame[name] for name in shown), strict=True))
+    _print_rows(shown, rows)
+
+
+def _print_rows(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    if not sys.stdout.isatty():
+        # A pipe gets whole values, one row a line: grep, cut and awk read it without loss.
+        print("\t".join(header))
+        for row in rows:
+            print("\t".join(row))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in header:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(value) for value in row))
+    Console().print(table)
