@@ -1,0 +1,352 @@
+"""Which tag measures what: the tag names of every trainer -> replay's canonical signals.
+
+The table is :file:`signals.yaml`; a file of the same form adds to it (:func:`load`).  Patterns are plain text with
+``*``: nothing in them is ever compiled to a regular expression, so no pattern and no tag can make matching slow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from replay.errors import ReplayError
+from replay_parsers.timeline_document import Listing, Node, Text, read_document
+from replay_parsers.timeline_document import Mapping as Tree
+
+__all__ = ["SignalTable", "SignalTableError", "axis_of", "best_tags", "builtin", "load", "signal_of", "tags_for"]
+
+STEP_AXIS = "step"
+MAXIMUM_PATTERN = 200
+_SECTIONS = ("neutral", "axes", "not_signals", "signals")
+_FIELDS = ("meaning", "unit", "tags")
+_BUILT_IN = Path(__file__).with_name("signals.yaml")
+
+
+class SignalTableError(ReplayError):
+    """A table of signals that cannot be used; ``faults`` lists each as ``file:line: what is wrong``."""
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join(faults))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    """One spelling of a signal.  ``rank`` counts from 0, the preferred first."""
+
+    signal: str
+    text: str
+    rank: int
+
+
+@dataclass(frozen=True)
+class SignalTable:
+    """The patterns of one or several files, in order of precedence."""
+
+    neutral: frozenset[str] = frozenset()
+    axes: tuple[tuple[str, str], ...] = ()
+    not_signals: tuple[str, ...] = ()
+    exact: Mapping[str, _Pattern] = field(default_factory=dict)
+    globs: tuple[_Pattern, ...] = ()
+    names: tuple[str, ...] = ()
+    """The signals that the table knows; one that ends in ``/*`` stands for its components."""
+
+    def axis_of(self, tag: str) -> str:
+        """What the tag is plotted against: ``step``, or ``samples``, ``tokens``, ``seconds``, ``epochs``."""
+        spelling = normalise(tag)
+        return next((axis for axis, pattern in self.axes if _captured(pattern, spelling) is not None), STEP_AXIS)
+
+    def signal_of(self, tag: str) -> str | None:
+        """The canonical signal that ``tag`` measures step by step, or None."""
+        found = self._find(tag)
+        return found[0] if found else None
+
+    def tags_for(self, signal: str, tags: Iterable[str]) -> list[str]:
+        """Those of ``tags`` that measure ``signal``, the preferred first."""
+        ranked = [(found[1], tag) for tag in dict.fromkeys(tags) if (found := self._find(tag)) and found[0] == signal]
+        return [tag for _, tag in sorted(ranked)]
+
+    def best_tags(self, tags: Iterable[str]) -> dict[str, str]:
+        """For every signal that ``tags`` measure, the one preferred tag."""
+        best: dict[str, tuple[int, str]] = {}
+        for tag in dict.fromkeys(tags):
+            found = self._find(tag)
+            if found and (found[0] not in best or (found[1], tag) < best[found[0]]):
+                best[found[0]] = (found[1], tag)
+        return {signal: tag for signal, (_, tag) in sorted(best.items())}
+
+    def knows(self, signal: str) -> bool:
+        """Whether ``signal`` is one that this table can find."""
+        return any(_captured(name, signal) is not None for name in self.names)
+
+    def _find(self, tag: str) -> tuple[str, int] | None:
+        if self.axis_of(tag) != STEP_AXIS:
+            return None
+        spelling = normalise(tag)
+        if any(_captured(pattern, spelling) is not None for pattern in self.not_signals):
+            return None
+        # The whole name first: `validation/loss` must be found before `loss`.
+        for candidate in self._candidates(spelling):
+            pattern = self.exact.get(candidate)
+            if pattern is not None:
+                return pattern.signal, pattern.rank
+        for candidate in self._candidates(spelling):
+            for pattern in self.globs:
+                captured = _captured(pattern.text, candidate)
+                if captured is not None:
+                    return pattern.signal.replace("*", captured), pattern.rank
+        return None
+
+    def _candidates(self, spelling: str) -> list[str]:
+        """The spelling, then without its leading neutral words, one after the other."""
+        components = spelling.split("/")
+        candidates = [spelling]
+        start = 0
+        while start < len(components) - 1:
+            pair = "/".join(components[start : start + 2])
+            if components[start] in self.neutral:
+                start += 1
+            elif pair in self.neutral and start < len(components) - 2:
+                start += 2
+            else:
+                break
+            candidates.append("/".join(components[start:]))
+        return candidates
+
+
+@lru_cache(maxsize=65_536)
+def normalise(tag: str) -> str:
+    """The one spelling in which tags are compared.
+
+    >>> normalise("lm-loss-training/lm loss vs samples")
+    'lm_loss_training/lm_loss_vs_samples'
+    >>> normalise("Loss-scale/loss_scale")
+    'loss_scale'
+    >>> normalise("earnest-sun-3 - train/loss")
+    'train/loss'
+    """
+    # A plot exported from a web interface names its run before the tag.
+    tag = tag.rpartition(" - ")[2] or tag
+    components: list[str] = []
+    for component in tag.casefold().split("/"):
+        letters = "".join(character if character.isalnum() else " " for character in component)
+        spelled = "_".join(letters.split())
+        if spelled and spelled != (components[-1] if components else None):
+            components.append(spelled)
+    return "/".join(components)
+
+
+@lru_cache(maxsize=262_144)
+def _captured(pattern: str, text: str) -> str | None:
+    """What the first ``*`` stands for when ``pattern`` fits ``text`` (``""`` without one), or None.
+
+    ``*`` stands for a run of at least one character within one component.
+    """
+    wanted, given = pattern.split("/"), text.split("/")
+    if len(wanted) != len(given):
+        return None
+    captured: str | None = None
+    for part, component in zip(wanted, given, strict=True):
+        if "*" not in part:
+            if part != component:
+                return None
+            continue
+        head, _, tail = part.partition("*")
+        if len(component) <= len(head) + len(tail) or not (component.startswith(head) and component.endswith(tail)):
+            return None
+        captured = captured or component[len(head) : len(component) - len(tail)]
+    return captured or ""
+
+
+def load(paths: Iterable[str | Path] = (), *, with_builtin: bool = True) -> SignalTable:
+    """The table of ``paths``, earlier files first, before the built-in one.
+
+    Raises :class:`SignalTableError` that lists every fault of every file, and :class:`OSError` for a file that
+    cannot be opened.
+    """
+    faults: list[str] = []
+    files = [Path(path) for path in paths] + ([_BUILT_IN] if with_builtin else [])
+    documents = [_read(path, faults) for path in files]
+    if faults:
+        raise SignalTableError(faults)
+    return _merge(documents)
+
+
+@lru_cache(maxsize=1)
+def builtin() -> SignalTable:
+    """The table that comes with replay."""
+    return load()
+
+
+def signal_of(tag: str, table: SignalTable | None = None) -> str | None:
+    """The canonical signal that ``tag`` measures step by step, or None.
+
+    >>> signal_of("lm-loss-training/lm loss"), signal_of("loss-scale/loss-scale")
+    ('loss', 'loss_scale')
+    >>> signal_of("lm-loss-training/lm loss vs samples") is None
+    True
+    """
+    return (table or builtin()).signal_of(tag)
+
+
+def tags_for(signal: str, tags: Iterable[str], table: SignalTable | None = None) -> list[str]:
+    """Those of ``tags`` that measure ``signal``, the preferred first."""
+    return (table or builtin()).tags_for(signal, tags)
+
+
+def best_tags(tags: Iterable[str], table: SignalTable | None = None) -> dict[str, str]:
+    """For every signal that ``tags`` measure, the one preferred tag."""
+    return (table or builtin()).best_tags(tags)
+
+
+def axis_of(tag: str, table: SignalTable | None = None) -> str:
+    """What ``tag`` is plotted against: ``step``, or ``samples``, ``tokens``, ``seconds``, ``epochs``."""
+    return (table or builtin()).axis_of(tag)
+
+
+@dataclass
+class _Sections:
+    """One file's entries, each pattern checked."""
+
+    neutral: list[str] = field(default_factory=list)
+    axes: list[tuple[str, str]] = field(default_factory=list)
+    not_signals: list[str] = field(default_factory=list)
+    signals: dict[str, list[str]] = field(default_factory=dict)
+
+
+def _merge(files: Sequence[_Sections]) -> SignalTable:
+    exact: dict[str, _Pattern] = {}
+    globs: list[_Pattern] = []
+    ranks: dict[str, int] = {}
+    refused: list[str] = []
+    for sections in files:
+        # What an earlier file names as a signal stays one.
+        claimed = set(exact) | {pattern.text for pattern in globs}
+        refused += [name for name in sections.not_signals if name not in claimed]
+        for signal, patterns in sections.signals.items():
+            for text in patterns:
+                rank = ranks[signal] = ranks.get(signal, -1) + 1
+                pattern = _Pattern(signal, text, rank)
+                if "*" in text:
+                    globs.append(pattern)
+                else:
+                    exact.setdefault(text, pattern)
+    # A pattern with more plain text says more: `eval_*_loss` is asked before `*_loss`.
+    globs.sort(key=lambda pattern: -len(pattern.text.replace("*", "")))
+    return SignalTable(
+        neutral=frozenset(name for sections in files for name in sections.neutral),
+        axes=tuple(entry for sections in files for entry in sections.axes),
+        not_signals=tuple(refused),
+        exact=exact,
+        globs=tuple(globs),
+        names=tuple(ranks),
+    )
+
+
+class _Reader:
+    """Walks one file's tree and notes every fault with its line."""
+
+    def __init__(self, path: Path, faults: list[str]) -> None:
+        self._path = path
+        self._faults = faults
+        self.sections = _Sections()
+
+    def fault(self, line: int, message: str) -> None:
+        self._faults.append(f"{self._path}:{line}: {message}")
+
+    def read(self) -> _Sections:
+        document = read_document(self._path.read_bytes())
+        for fault in document.faults:
+            self.fault(fault.line, fault.message)
+        root = document.root
+        if not isinstance(root, Tree):
+            self.fault(root.line if root else 1, f"expected the sections {', '.join(_SECTIONS)}")
+            return self.sections
+        for name, node in root.entries.items():
+            if name == "signals":
+                self._signals(node)
+            elif name == "axes":
+                self._axes(node)
+            elif name == "neutral":
+                self.sections.neutral += self._patterns(node, stars=False)
+            elif name == "not_signals":
+                self.sections.not_signals += self._patterns(node)
+            else:
+                self.fault(root.key_lines[name], f"unknown section `{name}`; expected one of {', '.join(_SECTIONS)}")
+        return self.sections
+
+    def _signals(self, node: Node) -> None:
+        if not isinstance(node, Tree):
+            self.fault(node.line, "`signals` maps the name of a signal to its meaning, unit and tags")
+            return
+        for signal, entry in node.entries.items():
+            line = node.key_lines[signal]
+            if signal.count("*") > 1 or ("*" in signal and not signal.endswith("/*")):
+                self.fault(line, f"signal `{signal}`: a `*` may only be its last component")
+                continue
+            if not isinstance(entry, Tree):
+                self.fault(line, f"signal `{signal}` needs `tags`, a list of names")
+                continue
+            for name in entry.entries:
+                if name not in _FIELDS:
+                    self.fault(entry.key_lines[name], f"unknown field `{name}`; expected {', '.join(_FIELDS)}")
+            if "tags" not in entry.entries:
+                self.fault(line, f"signal `{signal}` needs `tags`, a list of names")
+                continue
+            patterns = self._patterns(entry.entries["tags"])
+            self.sections.signals.setdefault(signal, []).extend(patterns)
+            if (
+                signal.endswith("*")
+                and (plain := [text for text in patterns if "*" not in text])
+                and signal != "loss/*"
+            ):
+                self.fault(line, f"signal `{signal}`: {plain[0]} has no `*` to name the component")
+
+    def _axes(self, node: Node) -> None:
+        if not isinstance(node, Tree):
+            self.fault(node.line, "`axes` maps the name of an axis to a list of tags")
+            return
+        for axis, entry in node.entries.items():
+            self.sections.axes += [(axis, pattern) for pattern in self._patterns(entry)]
+
+    def _patterns(self, node: Node, *, stars: bool = True) -> list[str]:
+        if not isinstance(node, Listing):
+            self.fault(node.line, "expected a list of tag names")
+            return []
+        return [text for item in node.items if (text := self._pattern(item, stars=stars)) is not None]
+
+    def _pattern(self, item: Node, *, stars: bool) -> str | None:
+        if not isinstance(item, Text) or item.empty:
+            self.fault(item.line, "expected the name of a tag")
+            return None
+        if len(item.value) > MAXIMUM_PATTERN:
+            self.fault(item.line, f"a tag name of {len(item.value)} characters; at most {MAXIMUM_PATTERN}")
+            return None
+        if "*" in item.value and not stars:
+            self.fault(item.line, f"`{item.value}`: no `*` here")
+            return None
+        if any(component.count("*") > 1 for component in item.value.split("/")):
+            self.fault(item.line, f"`{item.value}`: at most one `*` between two slashes")
+            return None
+        spelled = "/".join(_spell(component) for component in item.value.split("/"))
+        if not spelled.replace("/", ""):
+            self.fault(item.line, f"`{item.value}` holds no letter or digit")
+            return None
+        return spelled
+
+
+def _spell(component: str) -> str:
+    """A component of a pattern in the spelling of tags, its ``*`` kept and what touches it kept apart by ``_``."""
+    head, star, tail = component.partition("*")
+    if not star:
+        return normalise(component)
+    before, after = normalise(head), normalise(tail)
+    joined_before = "_" if before and not head[-1].isalnum() else ""
+    joined_after = "_" if after and not tail[0].isalnum() else ""
+    return f"{before}{joined_before}*{joined_after}{after}"
+
+
+def _read(path: Path, faults: list[str]) -> _Sections:
+    return _Reader(path, faults).read()
