@@ -1,0 +1,161 @@
+"""What the proxy reads: batch k is a function of (seed, k) alone.
+
+Every draw comes from a Philox generator (Salmon et al. 2011) keyed by the seed, a purpose and the batch's number, so
+there is no generator state to save: any batch can be made at any time, in any process, in any order.
+
+Sources: "copy" (the second half repeats the first; loss on the second half, so its floor is 0), "reverse" (the second
+half is the first one backwards; floor 0), "zipf" (:mod:`replay.proxy.text`: words of a Zipf bigram source of known
+entropy rate), "corpus" (the bytes of a file).
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from replay.proxy import text
+from replay.proxy.config import ConfigError, DataConfig, Defect, ProxyConfig, Source
+
+Tokens = npt.NDArray[np.int64]
+
+
+class Purpose(enum.IntEnum):
+    """What a stream of random numbers is for; streams of different purposes never meet."""
+
+    TRAINING = 0
+    HELD_OUT = 1
+    DEFECT = 2
+    SECOND_SOURCE = 3
+    INITIAL_WEIGHTS = 4
+    TEXT = 5
+    PERTURBATION = 6
+    BIT_FLIP = 7
+
+
+def generator(seed: int, purpose: Purpose, index: int = 0) -> np.random.Generator:
+    """The random generator of one purpose and index (0 .. 2^56 - 1) under a seed."""
+    key = np.array([seed, (int(purpose) << 56) | index], dtype=np.uint64)
+    return np.random.Generator(np.random.Philox(key=key))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sequences to learn from.
+
+    ``inputs``, ``targets``: tokens, [batch, time]; targets are the inputs moved on by one. ``weights``: which targets
+    count in the loss, float32 [batch, time]. ``second``: which sequences are of the second source, bool [batch].
+    """
+
+    inputs: Tokens
+    targets: Tokens
+    weights: npt.NDArray[np.float32]
+    second: npt.NDArray[np.bool_]
+
+    @property
+    def tokens(self) -> int:
+        """Number of targets that count in the loss."""
+        return int(self.weights.sum())
+
+
+def batch_size_at(data: DataConfig, index: int) -> int:
+    """Sequences in batch ``index``."""
+    return data.batch_size if data.batch_ramp is None else round(data.batch_ramp.at(index))
+
+
+def training_batch(config: ProxyConfig, index: int) -> Batch:
+    """Batch ``index`` of the training data, with the defects ordered for it; errors as :func:`source_of`."""
+    data = config.data
+    size = batch_size_at(data, index)
+    sequences, weights = _draw(config, data.source, generator(config.seed, Purpose.TRAINING, index), size)
+    second = np.zeros(size, dtype=np.bool_)
+    if data.second_source is not None and data.second_ramp is not None:
+        count = round(data.second_ramp.at(index) * size)
+        if count:
+            others, other_weights = _draw(
+                config, data.second_source, generator(config.seed, Purpose.SECOND_SOURCE, index), count
+            )
+            sequences[size - count :] = others
+            weights[size - count :] = other_weights
+            second[size - count :] = True
+    for number, defect in enumerate(data.defects):
+        if defect.first <= index <= defect.last:
+            _spoil(sequences, defect, config, index, number)
+    return Batch(sequences[:, :-1], sequences[:, 1:], weights, second)
+
+
+def held_out_batch(config: ProxyConfig, index: int, size: int, source: Source | None = None) -> Batch:
+    """Batch ``index`` of data that training never sees, always clean, of the first source unless another is named."""
+    sequences, weights = _draw(
+        config, source or config.data.source, generator(config.seed, Purpose.HELD_OUT, index), size
+    )
+    return Batch(sequences[:, :-1], sequences[:, 1:], weights, np.zeros(size, dtype=np.bool_))
+
+
+def entropy_floor(config: ProxyConfig) -> float | None:
+    """The loss per token that no model can beat on the first source, in nats; None where it is not known.
+
+    For "zipf" it is the entropy rate: a model whose context is shorter than a few words stays a little above it.
+    """
+    if config.data.source in ("copy", "reverse"):
+        return 0.0
+    if config.data.source == "zipf":
+        return text.zipf_source(config.seed).entropy_rate
+    return None
+
+
+def _draw(
+    config: ProxyConfig, source: Source, random: np.random.Generator, size: int
+) -> tuple[Tokens, npt.NDArray[np.float32]]:
+    """Sequences [size, context] and the weights of their targets [size, context - 1]."""
+    length, vocabulary = config.model.context, config.model.vocabulary
+    weights = np.ones((size, length - 1), dtype=np.float32)
+    if source in ("copy", "reverse"):
+        half = random.integers(0, vocabulary, size=(size, length // 2))
+        weights[:, : length // 2 - 1] = 0.0
+        return np.concatenate([half, half if source == "copy" else half[:, ::-1]], axis=1), weights
+    symbols = source_of(config, source)
+    starts = random.integers(0, len(symbols) - length, size=size)
+    return symbols[starts[:, None] + np.arange(length)].astype(np.int64), weights
+
+
+def source_of(config: ProxyConfig, source: Source) -> npt.NDArray[np.uint8]:
+    """The symbols of a text source.
+
+    Raises:
+        ConfigError: the vocabulary is too small for it, the text shorter than a sequence, or the file unreadable.
+    """
+    symbols = text.zipf_source(config.seed).symbols if source == "zipf" else text.corpus(config.data.corpus)
+    needed = int(symbols.max(initial=0)) + 1
+    if config.model.vocabulary < needed:
+        raise ConfigError(f"model.vocabulary is {config.model.vocabulary}; source {source!r} needs at least {needed}")
+    if len(symbols) <= config.model.context:
+        raise ConfigError(f"the text has {len(symbols)} symbols, which is not more than model.context")
+    return symbols
+
+
+def _spoil(sequences: Tokens, defect: Defect, config: ProxyConfig, index: int, number: int) -> None:
+    """Spoil the first ``share`` of the sequences [batch, context] in place."""
+    count = round(defect.share * len(sequences))
+    vocabulary = config.model.vocabulary
+    random = generator(config.seed, Purpose.DEFECT, (index << 8) | number)
+    shape = (count, sequences.shape[1])
+    spoilt = sequences[:count]
+    if defect.kind == "random":
+        spoilt[:] = random.integers(0, vocabulary, size=shape)
+    elif defect.kind == "repeated":
+        spoilt[:] = random.integers(0, vocabulary, size=(count, 1))
+    elif defect.kind == "rare":
+        spoilt[:] = random.integers(vocabulary - max(1, vocabulary // 10), vocabulary, size=shape)
+    elif defect.kind == "permuted":
+        order = generator(config.seed, Purpose.DEFECT).permutation(vocabulary)
+        # Only the odd positions: a copy of a permuted text would still be a copy.
+        spoilt[:, 1::2] = order[spoilt[:, 1::2]]
+    elif defect.kind == "duplicated":
+        spoilt[:] = spoilt[:1]
+    elif defect.kind == "mojibake":
+        half = max(2, round(vocabulary**0.5))
+        pairs = np.stack([spoilt // half, spoilt % half], axis=2).reshape(count, -1)
+        spoilt[:] = pairs[:, : sequences.shape[1]]

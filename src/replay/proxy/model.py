@@ -1,0 +1,313 @@
+"""The proxy's model: a decoder-only transformer, as functions on named tensors.
+
+Shapes: B batch, T time, D width, H query heads, G key and value heads, K head width, F feed-forward width, V
+vocabulary, L layers. A model is a dictionary from names to tensors; :func:`forward` is the whole of it.
+
+What each knob computes, and whose it is: layer norm before each branch (GPT-2), after it (Vaswani et al. 2017) or
+DeepNorm (Wang et al. 2022; GLM-130B); RMSNorm (Zhang & Sennrich 2019); rotary positions (Su et al. 2021), ALiBi (Press
+et al. 2022; BLOOM), learned or sinusoidal ones; GELU, SiLU, ReLU, squared ReLU (So et al. 2021), SwiGLU (Shazeer 2020;
+PaLM), GeGLU (GLM-130B); parallel layers (Wang & Komatsuzaki 2021; PaLM); multi-query and grouped-query attention
+(Shazeer 2019; Ainslie et al. 2023); QK-norm (Dehghani et al. 2023); z-loss (PaLM section 5); the shrunk embedding
+gradient (GLM-130B section 3.1); layer norm after the embedding (BLOOM); tied embeddings.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F  # noqa: N812 (its name everywhere)
+from torch import Tensor
+
+from replay.proxy.config import ModelConfig
+from replay.proxy.data import Purpose, generator
+
+Parameters = Mapping[str, Tensor]
+
+
+# -- Parameters ------------------------------------------------------------------------------------------------------
+
+
+def parameter_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of all parameters, in the order in which they are used. Matrices are [outputs, inputs]."""
+    c, width, head = config, config.width, config.head_width
+    gated = c.activation in ("swiglu", "geglu")
+    shapes: dict[str, tuple[int, ...]] = {"embedding.token": (c.vocabulary, width)}
+    if c.positions == "learned":
+        shapes["embedding.position"] = (c.context, width)
+    if c.embedding_norm:
+        shapes |= _norm_shapes("embedding.norm", width, c)
+    for layer in range(c.depth):
+        name = f"layer{layer}"
+        shapes |= _norm_shapes(f"{name}.attention.norm", width, c)
+        shapes |= _linear_shapes(f"{name}.attention.qkv", (c.heads + 2 * c.key_value_heads) * head, width, c)
+        if c.qk_norm:
+            shapes[f"{name}.attention.query_norm.gain"] = (head,)
+            shapes[f"{name}.attention.key_norm.gain"] = (head,)
+        shapes |= _linear_shapes(f"{name}.attention.output", width, width, c)
+        if not c.parallel_layers:
+            shapes |= _norm_shapes(f"{name}.mlp.norm", width, c)
+        shapes |= _linear_shapes(f"{name}.mlp.input", (2 if gated else 1) * c.hidden_width, width, c)
+        shapes |= _linear_shapes(f"{name}.mlp.output", width, c.hidden_width, c)
+    if c.norm_placement == "pre":
+        shapes |= _norm_shapes("final.norm", width, c)
+    if not c.tied_embeddings:
+        shapes["final.head"] = (c.vocabulary, width)
+    return shapes
+
+
+def _norm_shapes(name: str, width: int, config: ModelConfig) -> dict[str, tuple[int, ...]]:
+    gain: dict[str, tuple[int, ...]] = {f"{name}.gain": (width,)}
+    return gain | ({f"{name}.bias": (width,)} if config.biases else {})
+
+
+def _linear_shapes(name: str, outputs: int, inputs: int, config: ModelConfig) -> dict[str, tuple[int, ...]]:
+    weight: dict[str, tuple[int, ...]] = {f"{name}.weight": (outputs, inputs)}
+    return weight | ({f"{name}.bias": (outputs,)} if config.biases else {})
+
+
+def parameter_count(config: ModelConfig) -> int:
+    """Exact number of parameters."""
+    return sum(math.prod(shape) for shape in parameter_shapes(config).values())
+
+
+def flops_per_sequence(config: ModelConfig, length: int) -> int:
+    """Floating-point operations of the matrix products of one forward and backward pass over [length] tokens.
+
+    2 a multiply-add; the backward pass costs twice the forward one. All of the attention matrix counts, also the half
+    that the causal mask hides, since the proxy computes it.
+    """
+    shapes = parameter_shapes(config)
+    weights = sum(math.prod(shape) for name, shape in shapes.items() if name.endswith(".weight"))
+    head = config.vocabulary * config.width
+    attention = 2 * config.depth * config.heads * config.head_width * length
+    return 3 * 2 * length * (weights + head + attention)
+
+
+def initial_parameters(config: ModelConfig, seed: int) -> dict[str, Tensor]:
+    """Fresh parameters, float32; each depends on the seed and its own name alone, whatever else the model has."""
+    return {name: _initial(name, shape, config, seed) for name, shape in parameter_shapes(config).items()}
+
+
+def _initial(name: str, shape: tuple[int, ...], config: ModelConfig, seed: int) -> Tensor:
+    if name.endswith("gain"):
+        return torch.ones(shape)
+    if name.endswith("bias"):
+        return torch.zeros(shape)
+    if name == "embedding.position" and config.position_init == "sinusoidal":
+        return sinusoids(*shape).clone()
+    random = generator(seed, Purpose.INITIAL_WEIGHTS, zlib.crc32(name.encode()))
+    weight = torch.from_numpy(random.standard_normal(shape, dtype="float32"))
+    return weight * _initial_std(name, shape, config)
+
+
+def _initial_std(name: str, shape: tuple[int, ...], config: ModelConfig) -> float | Tensor:
+    """Standard deviation of a matrix; for DeepNorm [outputs, 1], since values are scaled where queries are not."""
+    if name == "embedding.token":
+        return config.embedding_init_std
+    if name == "final.head":
+        return config.output_init_std
+    std = config.init_std
+    writes = name.endswith(("attention.output.weight", "mlp.output.weight"))
+    if config.norm_placement == "deepnorm":
+        beta = (8 * config.depth) ** -0.25
+        if name.endswith("qkv.weight"):
+            values = config.key_value_heads * config.head_width
+            scale = torch.ones(shape[0], 1)
+            scale[-values:] = beta
+            return std * scale
+        return std * beta if ".mlp." in name or writes else std
+    return std / math.sqrt(2 * config.depth) if writes and config.residual_init == "scaled" else std
+
+
+# -- Parts -----------------------------------------------------------------------------------------------------------
+
+
+def linear(x: Tensor, name: str, p: Parameters) -> Tensor:
+    """[..., inputs] -> [..., outputs]."""
+    return F.linear(x, p[f"{name}.weight"], p.get(f"{name}.bias"))
+
+
+def norm(x: Tensor, name: str, p: Parameters, config: ModelConfig) -> Tensor:
+    """[..., D] -> [..., D]: layer norm, or RMSNorm."""
+    gain = p[f"{name}.gain"]
+    if config.norm == "rmsnorm":
+        return F.rms_norm(x, gain.shape, gain, 1e-6)
+    return F.layer_norm(x, gain.shape, gain, p.get(f"{name}.bias"))
+
+
+def sinusoids(length: int, width: int) -> Tensor:
+    """Sines and cosines of positions, [length, width] (Vaswani et al. 2017 section 3.5)."""
+    angles = rotary_angles(length, width)
+    return torch.cat([angles.sin(), angles.cos()], dim=1)
+
+
+def rotary_angles(length: int, width: int) -> Tensor:
+    """Position times frequency, [length, width / 2]; frequencies fall from 1 to 1/10,000."""
+    frequencies = 10_000.0 ** (-torch.arange(0, width, 2) / width)
+    return torch.outer(torch.arange(length, dtype=torch.float32), frequencies)
+
+
+@functools.lru_cache(maxsize=16)
+def _rotation(length: int, width: int) -> tuple[Tensor, Tensor]:
+    angles = rotary_angles(length, width)
+    return angles.cos(), angles.sin()
+
+
+def rotate(x: Tensor) -> Tensor:
+    """[B, heads, T, K] -> the same, each pair of coordinates turned in proportion to its position (RoPE)."""
+    cos, sin = _rotation(x.shape[-2], x.shape[-1])
+    a, b = x.chunk(2, dim=-1)
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1).type_as(x)
+
+
+@functools.lru_cache(maxsize=16)
+def _future(length: int) -> Tensor:
+    """True where the key lies behind the query in time: [T queries, T keys]."""
+    return torch.ones(length, length, dtype=torch.bool).triu(1)
+
+
+@functools.lru_cache(maxsize=16)
+def _alibi(heads: int, length: int) -> Tensor:
+    """[H, T, T]: a penalty in proportion to distance, with slopes 2^(-8h/H) (Press et al. 2022 section 3)."""
+    slopes = 2.0 ** (-8.0 * torch.arange(1, heads + 1) / heads)
+    position = torch.arange(length, dtype=torch.float32)
+    return slopes[:, None, None] * (position[None, :] - position[:, None]).clamp(max=0)
+
+
+@dataclass
+class Observed:
+    """What a forward pass shows of itself, as tensors without gradient; one entry a layer.
+
+    ``attention_logit_max``: largest query-key product of the batch after scaling, []. ``attention_entropy``: mean over
+    heads and queries of the first sequences of the batch, nats, []. ``activation_norm``: RMS of the residual stream
+    after the layer, [].
+    """
+
+    attention_logit_max: list[Tensor] = field(default_factory=list)
+    attention_entropy: list[Tensor] = field(default_factory=list)
+    activation_norm: list[Tensor] = field(default_factory=list)
+
+
+_ENTROPY_SEQUENCES = 4
+"""Sequences of a batch whose attention entropy is measured: the whole batch would cost as much as the softmax."""
+
+
+def attention(x: Tensor, name: str, p: Parameters, config: ModelConfig, observed: Observed | None) -> Tensor:
+    """Causal self-attention, [B, T, D] -> [B, T, D]."""
+    c = config
+    batch, time, _ = x.shape
+    heads = linear(x, f"{name}.qkv", p).view(batch, time, c.heads + 2 * c.key_value_heads, c.head_width).transpose(1, 2)
+    query, key, value = torch.split(heads, [c.heads, c.key_value_heads, c.key_value_heads], dim=1)  # [B, H|G|G, T, K]
+    if c.qk_norm:
+        query = F.layer_norm(query, (c.head_width,), p[f"{name}.query_norm.gain"])
+        key = F.layer_norm(key, (c.head_width,), p[f"{name}.key_norm.gain"])
+    if c.positions == "rope":
+        query, key = rotate(query), rotate(key)
+    if c.key_value_heads < c.heads:
+        repeats = c.heads // c.key_value_heads
+        key, value = key.repeat_interleave(repeats, dim=1), value.repeat_interleave(repeats, dim=1)
+    scores = (query * c.head_width**-0.5) @ key.transpose(-2, -1)  # [B, H, T, T]
+    if c.positions == "alibi":
+        scores = scores + _alibi(c.heads, time)
+    scores = scores.masked_fill(_future(time), -math.inf)
+    weights = scores.softmax(dim=-1)
+    if observed is not None:
+        observed.attention_logit_max.append(scores.detach().max())
+        some = weights.detach()[:_ENTROPY_SEQUENCES].float()
+        observed.attention_entropy.append(-torch.special.xlogy(some, some).sum(dim=-1).mean())
+    mixed = (weights.type_as(value) @ value).transpose(1, 2).reshape(batch, time, c.width)
+    return linear(mixed, f"{name}.output", p)
+
+
+def mlp(x: Tensor, name: str, p: Parameters, config: ModelConfig) -> Tensor:
+    """Feed-forward layer, [B, T, D] -> [B, T, F] -> [B, T, D]; the gated ones multiply two inner layers."""
+    hidden = linear(x, f"{name}.input", p)
+    match config.activation:
+        case "gelu":
+            hidden = F.gelu(hidden)
+        case "relu":
+            hidden = F.relu(hidden)
+        case "squared_relu":
+            hidden = F.relu(hidden).square()
+        case "silu":
+            hidden = F.silu(hidden)
+        case "swiglu":
+            gate, hidden = hidden.chunk(2, dim=-1)
+            hidden = F.silu(gate) * hidden
+        case "geglu":
+            gate, hidden = hidden.chunk(2, dim=-1)
+            hidden = F.gelu(gate) * hidden
+    return linear(hidden, f"{name}.output", p)
+
+
+def block(x: Tensor, name: str, p: Parameters, config: ModelConfig, observed: Observed | None) -> Tensor:
+    """One layer, [B, T, D] -> [B, T, D]: where the norms stand is what the placements differ in."""
+    c, first, second = config, f"{name}.attention", f"{name}.mlp"
+    if c.parallel_layers:
+        y = norm(x, f"{first}.norm", p, c)
+        return x + attention(y, first, p, c, observed) + mlp(y, second, p, c)
+    if c.norm_placement == "pre":
+        x = x + attention(norm(x, f"{first}.norm", p, c), first, p, c, observed)
+        return x + mlp(norm(x, f"{second}.norm", p, c), second, p, c)
+    alpha = (2 * c.depth) ** 0.25 if c.norm_placement == "deepnorm" else 1.0
+    x = norm(alpha * x + attention(x, first, p, c, observed), f"{first}.norm", p, c)
+    return norm(alpha * x + mlp(x, second, p, c), f"{second}.norm", p, c)
+
+
+def embed(tokens: Tensor, p: Parameters, config: ModelConfig, grad_scale: float) -> Tensor:
+    """Tokens [B, T] -> [B, T, D]. A ``grad_scale`` below 1 lets that share of the gradient through to the tokens."""
+    x = F.embedding(tokens, p["embedding.token"])
+    if grad_scale != 1.0:
+        x = grad_scale * x + (1.0 - grad_scale) * x.detach()
+    if config.positions == "learned":
+        x = x + p["embedding.position"][: tokens.shape[1]]
+    elif config.positions == "sinusoidal":
+        x = x + sinusoids(tokens.shape[1], config.width)
+    return norm(x, "embedding.norm", p, config) if config.embedding_norm else x
+
+
+# -- The whole -------------------------------------------------------------------------------------------------------
+
+
+def forward(
+    p: Parameters, tokens: Tensor, config: ModelConfig, observed: Observed | None = None, grad_scale: float = 1.0
+) -> Tensor:
+    """Tokens [B, T] -> logits [B, T, V]; what happens on the way is written into ``observed`` where one is given."""
+    x = embed(tokens, p, config, grad_scale)
+    for layer in range(config.depth):
+        x = block(x, f"layer{layer}", p, config, observed)
+        if observed is not None:
+            observed.activation_norm.append(
+                torch.linalg.vector_norm(x.detach(), dtype=torch.float32) / x.numel() ** 0.5
+            )
+    if config.norm_placement == "pre":
+        x = norm(x, "final.norm", p, config)
+    logits = F.linear(x, p["embedding.token"] if config.tied_embeddings else p["final.head"])
+    return logits if config.logit_scale == 1.0 else logits * config.logit_scale
+
+
+@dataclass(frozen=True)
+class Losses:
+    """``total``: what is minimised, []; ``each``: cross-entropy of each target, nats, [B, T]; ``log_z``: [B, T]."""
+
+    total: Tensor
+    each: Tensor
+    log_z: Tensor
+
+
+def losses(logits: Tensor, targets: Tensor, weights: Tensor, z_loss: float = 0.0) -> Losses:
+    """Mean cross-entropy over the targets that count, and z_loss times the mean square of log Z.
+
+    ``logits`` [B, T, V], ``targets`` [B, T], ``weights`` [B, T]. log Z is the log of the sum of exp(logits); keeping it
+    near 0 keeps the logits from drifting (PaLM section 5).
+    """
+    logits = logits.float()
+    log_z = logits.logsumexp(dim=-1)
+    each = log_z - logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
+    penalised = each if z_loss == 0.0 else each + z_loss * log_z.square()
+    return Losses((penalised * weights).sum() / weights.sum(), each.detach(), log_z.detach())

@@ -1,0 +1,100 @@
+"""Settings in data classes: checks with messages that help, and the way to plain values and back."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+import math
+import types
+import typing
+from collections.abc import Hashable
+from typing import Any, Literal, TypeVar, cast
+
+T = TypeVar("T")
+
+
+class ConfigError(ValueError):
+    """A setting that cannot be: the message names the field, the value and what would be accepted."""
+
+
+def require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ConfigError(message)
+
+
+def require_positive(name: str, value: float) -> None:
+    require(math.isfinite(value) and value > 0, f"{name} must be a positive number, not {value!r}")
+
+
+def require_not_negative(name: str, value: float) -> None:
+    require(math.isfinite(value) and value >= 0, f"{name} must be zero or a positive number, not {value!r}")
+
+
+def require_share(name: str, value: float) -> None:
+    require(0.0 <= value <= 1.0, f"{name} must lie between 0 and 1, not {value!r}")
+
+
+def require_choice(name: str, value: object, annotation: Any) -> None:
+    allowed = typing.get_args(annotation)
+    if value not in allowed:
+        close = difflib.get_close_matches(str(value), allowed, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise ConfigError(f"{name} must be one of {', '.join(allowed)}, not {value!r}{hint}")
+
+
+@functools.cache
+def _hints_of(owner: Hashable) -> dict[str, Any]:
+    return typing.get_type_hints(owner)
+
+
+def _hints(owner: Any) -> dict[str, Any]:
+    return _hints_of(owner)
+
+
+def plain(value: object) -> object:
+    """Data classes as dictionaries; a whole number in a field of floats as a float, so that equals look alike."""
+    if dataclasses.is_dataclass(value):
+        hints = _hints(type(value))
+        values = {item.name: getattr(value, item.name) for item in dataclasses.fields(value)}
+        return {name: float(inner) if hints[name] is float else plain(inner) for name, inner in values.items()}
+    if isinstance(value, tuple):
+        return [plain(item) for item in value]
+    return value
+
+
+def require_known_fields(owner: type, names: set[str], prefix: str) -> None:
+    known = [item.name for item in dataclasses.fields(cast(Any, owner))]
+    for name in sorted(names - set(known)):
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"; did you mean {prefix}{close[0]}?" if close else f"; there are {', '.join(known)}"
+        raise ConfigError(f"no setting {prefix}{name}{hint}")
+
+
+def build(owner: type[T], values: object, prefix: str) -> T:
+    if not isinstance(values, dict):
+        raise ConfigError(f"{prefix or 'config'}: a mapping of settings is needed, not {values!r}")
+    require_known_fields(owner, set(values), prefix)
+    hints = _hints(owner)
+    return owner(**{name: convert(hints[name], value, f"{prefix}{name}") for name, value in values.items()})
+
+
+def convert(hint: Any, value: Any, name: str) -> Any:
+    origin = typing.get_origin(hint)
+    if origin in (types.UnionType, typing.Union):
+        inner = next(item for item in typing.get_args(hint) if item is not type(None))
+        return None if value is None else convert(inner, value, name)
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise ConfigError(f"{name}: a list is needed, not {value!r}")
+        return tuple(convert(typing.get_args(hint)[0], item, f"{name}[{i}]") for i, item in enumerate(value))
+    if origin is Literal:
+        require_choice(name, value, hint)
+        return value
+    if dataclasses.is_dataclass(hint):
+        return value if isinstance(value, cast(type, hint)) else build(cast(type, hint), value, f"{name}.")
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if type(value) is not hint:
+        raise ConfigError(f"{name}: {hint.__name__} is needed, not {value!r}")
+    return value

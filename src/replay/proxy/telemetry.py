@@ -1,0 +1,163 @@
+"""What a step shows of itself, and the logs it is written to: TensorBoard event files, Megatron-style text.
+
+The proxy logs as any trainer does, so that the same parsers, rules and reports read its runs. With the same clock the
+same run writes the same bytes.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+Clock = Callable[[], float]
+"""Seconds since 1970, as time.time gives them; tests and reproducible demonstrations pass their own."""
+
+
+def _crc_table() -> list[int]:
+    table = []
+    for byte in range(256):
+        value = byte
+        for _ in range(8):
+            value = (value >> 1) ^ (0x82F63B78 if value & 1 else 0)
+        table.append(value)
+    return table
+
+
+_CRC_TABLE = _crc_table()
+
+
+def masked_crc32c(data: bytes) -> int:
+    """CRC-32C (Castagnoli), rotated and offset as the TFRecord framing wants it."""
+    table, value = _CRC_TABLE, 0xFFFFFFFF
+    for byte in data:
+        value = table[(value ^ byte) & 0xFF] ^ (value >> 8)
+    value ^= 0xFFFFFFFF
+    return (((value >> 15) | (value << 17)) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def _varint(value: int) -> bytes:
+    value &= 0xFFFFFFFFFFFFFFFF
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _record(payload: bytes) -> bytes:
+    header = struct.pack("<Q", len(payload))
+    checks = struct.pack("<I", masked_crc32c(header)), struct.pack("<I", masked_crc32c(payload))
+    return header + checks[0] + payload + checks[1]
+
+
+def encode_event(wall_time: float, step: int, values: Mapping[str, float]) -> bytes:
+    """One Event message of tensorboard's event.proto: wall_time (1), step (2), summary (5) of simple values."""
+    summary = bytearray()
+    for tag, value in values.items():
+        name = tag.encode()
+        inner = b"\x0a" + _varint(len(name)) + name + b"\x15" + _float32(value)
+        summary += b"\x0a" + _varint(len(inner)) + inner
+    head = b"\x09" + struct.pack("<d", wall_time) + b"\x10" + _varint(step)
+    return head + b"\x2a" + _varint(len(summary)) + bytes(summary)
+
+
+def _float32(value: float) -> bytes:
+    try:
+        return struct.pack("<f", value)
+    except OverflowError:
+        return struct.pack("<f", math.copysign(math.inf, value))
+
+
+class EventFileLog:
+    """Writes a TensorBoard event file into a folder, a new one each time it is opened (as trainers do on a restart).
+
+    ``prefix`` stands before each signal's name in its tag: ``train/loss``. ``flush_every`` steps the file is flushed.
+    """
+
+    def __init__(
+        self, folder: str | Path, *, clock: Clock = time.time, prefix: str = "train/", flush_every: int = 20
+    ) -> None:
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        self._clock, self._prefix, self._flush_every = clock, prefix, flush_every
+        started = clock()
+        number = 0
+        while (path := folder / f"events.out.tfevents.{int(started):010d}.proxy.{number}").exists():
+            number += 1
+        self.path = path
+        self._file = path.open("xb")
+        version = b"brain.Event:2"
+        self._file.write(_record(b"\x09" + struct.pack("<d", started) + b"\x1a" + _varint(len(version)) + version))
+        self._file.flush()
+        self._written = 0
+
+    def log(self, step: int, signals: Mapping[str, float]) -> None:
+        """Write the signals of one step."""
+        values = {self._prefix + name: value for name, value in signals.items()}
+        self._file.write(_record(encode_event(self._clock(), step, values)))
+        self._written += 1
+        if self._written % self._flush_every == 0:
+            self._file.flush()
+
+    def close(self) -> None:
+        """Flush to the disk and close."""
+        if not self._file.closed:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+
+    def __enter__(self) -> EventFileLog:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+class MegatronLog:
+    """Appends one line a step to a text file, with the fields and separators of Megatron-LM's training log.
+
+    As there, a step with a loss that is not finite has no loss field, and counts as a nan iteration.
+    """
+
+    def __init__(self, path: str | Path, *, steps: int, clock: Clock = time.time) -> None:
+        self.path = Path(path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = self.path.open("a", encoding="utf-8")
+        self._steps, self._clock, self._last = steps, clock, clock()
+
+    def log(self, step: int, signals: Mapping[str, float]) -> None:
+        """Write the line of one step."""
+        now = self._clock()
+        milliseconds, self._last = (now - self._last) * 1000.0, now
+        loss = signals.get("loss", math.nan)
+        fields = [
+            f" iteration {step:8d}/{self._steps:8d} ",
+            f" consumed samples: {int(signals.get('samples', 0)):12d} ",
+            f" elapsed time per iteration (ms): {milliseconds:.1f} ",
+            f" learning rate: {signals.get('learning_rate', 0.0):.3E} ",
+            f" global batch size: {int(signals.get('batch_size', 0)):5d} ",
+        ]
+        if math.isfinite(loss):
+            fields.append(f" lm loss: {loss:.6E} ")
+        fields += [
+            f" loss scale: {signals.get('loss_scale', 1.0):.1f} ",
+            f" grad norm: {signals.get('grad_norm', math.nan):.3f} ",
+            f" number of skipped iterations: {int(signals.get('overflow_skip', 0)):3d} ",
+            f" number of nan iterations: {int(not math.isfinite(loss)):3d} ",
+        ]
+        self._file.write("|".join(fields) + "|\n")
+
+    def close(self) -> None:
+        """Flush and close."""
+        self._file.close()
+
+    def __enter__(self) -> MegatronLog:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

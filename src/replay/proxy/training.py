@@ -1,0 +1,310 @@
+"""Training of the proxy: start, advance a step at a time, change settings, save and resume, bit for bit.
+
+Step s (the first is 1) takes batch s + data_offset. All that a run depends on is its config, the few numbers of
+:class:`Training` and its tensors; a checkpoint and a snapshot hold all of it. No state of any random generator belongs
+to it: each draw is a function of the seed and what it is for (:mod:`replay.proxy.data`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import statistics
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from replay.proxy import checkpoint, data, model, observation
+from replay.proxy.checkpoint import Checkpoint, CheckpointError
+from replay.proxy.config import ConfigError, ProxyConfig
+from replay.proxy.data import Purpose
+from replay.proxy.optimisation import Optimizer, ParameterVector, clip_gradient, learning_rate
+from replay.proxy.precision import Precision
+
+PARTS = ("optimizer", "scaler", "schedule", "data")
+"""Parts of a checkpoint that a resume can leave out, to see what forgetting them does."""
+
+CHANGEABLE = {
+    "learning_rate": "schedule__learning_rate",
+    "min_learning_rate": "schedule__minimum",
+    "schedule": "schedule",
+    "rewarm_steps": "schedule__rewarm_steps",
+    "beta1": "optimizer__beta1",
+    "beta2": "optimizer__beta2",
+    "epsilon": "optimizer__epsilon",
+    "weight_decay": "optimizer__weight_decay",
+    "grad_clip": "optimizer__grad_clip",
+    "update_clip": "optimizer__update_clip",
+    "skip_above": "optimizer__skip_above",
+    "optimizer": "optimizer",
+    "embedding_grad_scale": "model__embedding_grad_scale",
+    "embedding_grad_ramp": "model__embedding_grad_ramp",
+    "z_loss": "model__z_loss",
+    "batch_size": "data__batch_size",
+    "batch_ramp": "data__batch_ramp",
+    "second_ramp": "data__second_ramp",
+    "defects": "data__defects",
+    "data": "data",
+    "model": "model",
+    "precision": "precision",
+    "steps": "steps",
+}
+"""What :meth:`Training.change` can change in mid-run: its name, and the setting of the config."""
+
+_SKIP_HISTORY = 128
+
+
+def configure_runtime(threads: int = 1) -> None:
+    """Threads (their number changes the bits) and denormals flushed to zero (2.7x the speed once logits are large)."""
+    torch.set_num_threads(threads)
+    torch.set_flush_denormal(True)
+
+
+class Training:
+    """One run of the proxy. Make it with :meth:`start`, :meth:`resume` or :meth:`restore`.
+
+    ``config``: what holds from here on. ``step``: steps done. ``data_offset``: step s takes batch s + data_offset.
+    ``skipped_steps``: steps that are walked over without an update. ``tokens``, ``samples``: targets and sequences
+    learned from so far.
+    """
+
+    def __init__(self, config: ProxyConfig, tensors: dict[str, Tensor]) -> None:
+        configure_runtime()
+        self.config = config
+        self.step = 0
+        self.data_offset = 0
+        self.skipped_steps: set[int] = set()
+        self.schedule_start = 0
+        self.tokens = 0
+        self.samples = 0
+        self.vector = ParameterVector(tensors)
+        self.optimizer = Optimizer(self.vector, config.optimizer)
+        self.precision = Precision(config.precision)
+        self._norm_history: list[float] = []
+        self._observer = observation.Observer(self.vector)
+
+    # -- Making one --------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def start(cls, config: ProxyConfig) -> Training:
+        """A fresh run, no step done."""
+        return cls(config, model.initial_parameters(config.model, config.seed))
+
+    @classmethod
+    def resume(cls, folder: str | Path, without: Iterable[str] = ()) -> Training:
+        """The run of a checkpoint, but for the parts that are left out (:data:`PARTS`).
+
+        ``optimizer``: moments and step count start at zero. ``scaler``: the loss scale starts over. ``schedule``: the
+        learning rate starts over with its warm-up. ``data``: the data start over with batch 1.
+
+        Raises:
+            CheckpointError: the checkpoint is missing, damaged or of another format, or there is no such part.
+        """
+        return cls.restore(checkpoint.read(folder), without=without)
+
+    @classmethod
+    def restore(cls, snapshot: Checkpoint, without: Iterable[str] = ()) -> Training:
+        """As :meth:`resume`, from a :meth:`snapshot`, which stays as it is."""
+        forgotten = set(without)
+        if unknown := forgotten - set(PARTS):
+            raise CheckpointError(f"no part {sorted(unknown)[0]!r} in a checkpoint; there are {', '.join(PARTS)}")
+        state = snapshot.state
+        try:
+            config = ProxyConfig.from_dict(state["config"])
+            tensors = {name: snapshot.tensors[f"model/{name}"] for name in model.parameter_shapes(config.model)}
+            training = cls(config, tensors)
+            training._load(state, snapshot.tensors, forgotten)
+        except KeyError as error:
+            raise CheckpointError(f"the checkpoint lacks {error.args[0]!r}; resume from another") from error
+        return training
+
+    def _load(self, state: dict[str, Any], tensors: dict[str, Tensor], forgotten: set[str]) -> None:
+        self.step = state["step"]
+        self.data_offset = -self.step if "data" in forgotten else state["data_offset"]
+        self.skipped_steps = set(state["skipped_steps"])
+        self.schedule_start = self.step if "schedule" in forgotten else state["schedule_start"]
+        self.tokens, self.samples = state["tokens"], state["samples"]
+        self._norm_history = list(state["norm_history"])
+        if "optimizer" not in forgotten:
+            self.optimizer.updates = state["updates"]
+            for moment, vector in self.optimizer.moments.items():
+                for name, view in zip(self.vector.names, self.vector.views(vector), strict=True):
+                    view.copy_(tensors[f"{moment}/{name}"])
+        if "scaler" not in forgotten:
+            self.precision.load_state_dict(state["scaler"])
+
+    # -- Keeping one -------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Checkpoint:
+        """All of the run, in memory, as copies: what the run does later does not touch it."""
+        vectors = {"model": self.vector.values, **self.optimizer.moments}
+        tensors = {
+            f"{part}/{name}": view.detach().clone()
+            for part, vector in vectors.items()
+            for name, view in zip(self.vector.names, self.vector.views(vector), strict=True)
+        }
+        state = {
+            "config": self.config.to_dict(),
+            "step": self.step,
+            "data_offset": self.data_offset,
+            "skipped_steps": sorted(self.skipped_steps),
+            "schedule_start": self.schedule_start,
+            "tokens": self.tokens,
+            "samples": self.samples,
+            "updates": self.optimizer.updates,
+            "scaler": self.precision.state_dict(),
+            "norm_history": list(self._norm_history),
+        }
+        return Checkpoint(tensors, state)
+
+    def save(self, folder: str | Path) -> str:
+        """Write a checkpoint into a folder, replacing an older one there; returns its content hash (SHA-256)."""
+        return checkpoint.write(folder, self.snapshot())
+
+    def fingerprint(self) -> str:
+        """SHA-256 of all that a checkpoint would hold: two runs with the same fingerprint go on identically."""
+        snapshot = self.snapshot()
+        digest = hashlib.sha256(json.dumps(snapshot.state, sort_keys=True).encode())
+        for name in sorted(snapshot.tensors):
+            digest.update(name.encode())
+            digest.update(snapshot.tensors[name].contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+    # -- Going on ----------------------------------------------------------------------------------------------------
+
+    def advance(self) -> dict[str, float]:
+        """Do one step and return its signals (:mod:`replay.proxy.observation` names and explains them).
+
+        A step in ``skipped_steps`` is walked over: its batch is not seen, nothing changes but the count, and of the
+        signals only the counts and the learning rate come back: no loss.
+
+        Raises:
+            ConfigError: the data source cannot serve the config.
+        """
+        torch.set_flush_denormal(True)
+        self.step += 1
+        self.optimizer.config = self.config.optimizer
+        self.optimizer.rate = learning_rate(self.config.schedule, self.step - self.schedule_start)
+        if self.step in self.skipped_steps:
+            return self._counts(stepped=False)
+        batch = data.training_batch(self.config, self.step + self.data_offset)
+        inputs, targets, weights = (torch.from_numpy(array) for array in (batch.inputs, batch.targets, batch.weights))
+        observed = model.Observed()
+        c = self.config.model
+        with self.precision.autocast():
+            logits = model.forward(self.vector.named, inputs, c, observed, self.embedding_grad_scale)
+            losses = model.losses(logits, targets, weights, c.z_loss)
+        self.precision.backward(losses.total, self.optimizer)
+        seen = self._observer.before_step(losses, logits, weights, batch.second, observed)
+        norm = clip_gradient(self.vector, self.config.optimizer.grad_clip)
+        stepped = self._step(norm)
+        self.samples += len(batch.inputs)
+        self.tokens += batch.tokens
+        signals = self._observer.signals(seen, norm, self.optimizer if stepped else None)
+        return signals | self._counts(stepped) | {"batch_size": float(len(batch.inputs))}
+
+    @property
+    def embedding_grad_scale(self) -> float:
+        """The embedding-gradient scale of the current step."""
+        ramp = self.config.model.embedding_grad_ramp
+        return self.config.model.embedding_grad_scale if ramp is None else ramp.at(self.step)
+
+    def _step(self, norm: Tensor) -> bool:
+        """Let the optimizer step, unless a rule or an overflow forbids it."""
+        above = self.config.optimizer.skip_above
+        if above > 0:
+            value, history = norm.item(), self._norm_history
+            usual = statistics.median(history) if len(history) == _SKIP_HISTORY else math.inf
+            if math.isfinite(value):
+                self._norm_history = [*history, value][-_SKIP_HISTORY:]
+            if not value <= above * usual:
+                self.precision.withhold()
+                return False
+        return self.precision.step(self.optimizer)
+
+    def _counts(self, stepped: bool) -> dict[str, float]:
+        return {
+            "learning_rate": self.optimizer.rate,
+            "loss_scale": self.precision.loss_scale,
+            "skipped_steps": float(not stepped),
+            "samples": float(self.samples),
+            "tokens": float(self.tokens),
+        }
+
+    @torch.no_grad()
+    def evaluate(self, batches: int = 1, size: int = 128) -> float:
+        """Loss on clean sequences that training never sees, nats a target; the same ones at every call."""
+        total = 0.0
+        for index in range(batches):
+            batch = data.held_out_batch(self.config, index, size)
+            inputs, targets, weights = (torch.from_numpy(x) for x in (batch.inputs, batch.targets, batch.weights))
+            with self.precision.autocast():
+                logits = model.forward(self.vector.named, inputs, self.config.model)
+            total += model.losses(logits, targets, weights).total.item()
+        return total / batches
+
+    # -- Intervening -------------------------------------------------------------------------------------------------
+
+    def change(self, *, learning_rate_factor: float | None = None, **settings: object) -> None:
+        """Change settings from the next step on, by the names in :data:`CHANGEABLE`.
+
+        ``learning_rate_factor`` multiplies the whole schedule. ``rewarm_steps`` warms up again from here.
+
+        Raises:
+            ConfigError: no such setting, an impossible value, or a model of other shapes.
+        """
+        changes: dict[str, object] = {}
+        for name, value in settings.items():
+            if name not in CHANGEABLE:
+                raise ConfigError(f"{name!r} cannot be changed in mid-run; what can: {', '.join(CHANGEABLE)}")
+            changes[CHANGEABLE[name]] = value
+        if learning_rate_factor is not None:
+            changes["schedule__factor"] = self.config.schedule.factor * learning_rate_factor
+        if "rewarm_steps" in settings:
+            changes["schedule__rewarm_start"] = self.step - self.schedule_start
+        before, after = self.config, self.config.replace(**changes)
+        if model.parameter_shapes(before.model) != model.parameter_shapes(after.model):
+            raise ConfigError("this change of the model needs other parameters: start a new run with it")
+        self.config = after
+        if after.precision != before.precision:
+            self.precision = Precision(after.precision)
+        if after.optimizer.name != before.optimizer.name:
+            self.optimizer = Optimizer(self.vector, after.optimizer)
+
+    def skip_batches(self, count: int) -> None:
+        """Leave out the next ``count`` batches and take those behind them instead (PaLM's way: mode "shift")."""
+        self.data_offset += count
+
+    def skip_steps(self, first: int, last: int) -> None:
+        """Walk over steps ``first`` to ``last`` without updating (Megatron's way, GLM-130B: mode "advance")."""
+        self.skipped_steps |= set(range(first, last + 1))
+
+    def reset_optimizer(self) -> None:
+        """Forget the optimizer's moments and step count."""
+        self.optimizer.forget()
+
+    @torch.no_grad()
+    def perturb(self, scale: float = 1e-6, index: int = 0) -> None:
+        """Multiply each parameter by 1 + scale x a standard normal number: the stand-in for hardware noise."""
+        random = data.generator(self.config.seed, Purpose.PERTURBATION, index)
+        noise = torch.from_numpy(random.standard_normal(len(self.vector.values), dtype="float32"))
+        self.vector.values.mul_(1.0 + scale * noise)
+
+    @torch.no_grad()
+    def flip_bit(self, name: str, element: int, bit: int) -> None:
+        """Flip one bit of a parameter's element (23 to 30 exponent, 31 sign, below mantissa), as failing memory does.
+
+        Raises:
+            ConfigError: no such parameter, element or bit.
+        """
+        if name not in self.vector.named:
+            raise ConfigError(f"no parameter {name!r}; there are {', '.join(self.vector.names)}")
+        flat = self.vector.named[name].detach().view(-1)
+        if not (0 <= element < len(flat) and 0 <= bit < 32):
+            raise ConfigError(f"{name} has elements 0 to {len(flat) - 1} of bits 0 to 31, not {element}, {bit}")
+        mask = 1 << bit if bit < 31 else -(1 << 31)
+        flat.view(torch.int32)[element] ^= mask

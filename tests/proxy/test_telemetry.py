@@ -1,0 +1,71 @@
+"""The proxy's logs are read by TensorBoard's own reader, and hold what the steps showed."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import struct
+from pathlib import Path
+
+import pytest
+
+from replay.proxy.telemetry import EventFileLog, MegatronLog, masked_crc32c
+
+
+def ticking(start: float = 1_700_000_000.0) -> itertools.count[float]:
+    return itertools.count(start, 0.5)
+
+
+def test_known_checksums() -> None:
+    def unmasked(masked: int) -> int:
+        value = (masked - 0xA282EAD8) & 0xFFFFFFFF
+        return ((value << 15) | (value >> 17)) & 0xFFFFFFFF
+
+    # RFC 3720, appendix B.4
+    assert unmasked(masked_crc32c(bytes(32))) == 0x8A9136AA
+    assert unmasked(masked_crc32c(bytes(range(32)))) == 0x46DD794E
+
+
+def test_tensorboard_reads_what_was_written(tmp_path: Path) -> None:
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    clock = ticking()
+    with EventFileLog(tmp_path, clock=lambda: next(clock)) as log:
+        log.log(1, {"loss": 2.5, "grad_norm": math.inf})
+        log.log(2, {"loss": math.nan, "grad_norm": 1e39})
+    events = accumulator.EventAccumulator(str(tmp_path))
+    events.Reload()
+    assert events.Tags()["scalars"] == ["train/loss", "train/grad_norm"]
+    loss = events.Scalars("train/loss")
+    assert [(event.step, event.wall_time) for event in loss] == [(1, 1_700_000_000.5), (2, 1_700_000_001.0)]
+    assert loss[0].value == 2.5
+    assert math.isnan(loss[1].value)
+    assert [event.value for event in events.Scalars("train/grad_norm")] == [math.inf, math.inf]
+
+
+def test_with_the_same_clock_the_bytes_are_the_same(tmp_path: Path) -> None:
+    written = []
+    for name in ("one", "other"):
+        clock = ticking()
+        with EventFileLog(tmp_path / name, clock=lambda clock=clock: next(clock)) as log:  # type: ignore[misc]
+            log.log(1, {"loss": 0.1})
+        written.append(log.path.read_bytes())
+    assert written[0] == written[1]
+    assert struct.unpack("<Q", written[0][:8]) == (24,)
+
+
+def test_opened_again_within_the_second_it_writes_a_second_file(tmp_path: Path) -> None:
+    for _ in range(2):
+        EventFileLog(tmp_path, clock=lambda: 5.0).close()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_megatron_text_has_no_loss_field_when_the_loss_is_nan(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    with MegatronLog(path, steps=10, clock=lambda: 1.0) as log:
+        log.log(1, {"loss": 2.0, "learning_rate": 1e-3, "grad_norm": 0.5, "batch_size": 4, "samples": 4})
+        log.log(2, {"loss": math.nan})
+    first, second = path.read_text().splitlines()
+    assert "iteration        1/      10 |" in first
+    assert "| lm loss: 2.000000E+00 |" in first
+    assert "lm loss" not in second
+    assert "number of nan iterations:   1 |" in second
