@@ -1,0 +1,226 @@
+"""Dates and times as people print them in logbooks, in English and Chinese.
+
+A printed time is kept as it is printed: impossible dates are told, not mended, and no zone is assumed.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from replay_parsers.records import TimePrecision
+
+_MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = r"(?P<name>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+_DAY = r"(?P<day>[0-3]?\d)"
+_YEAR = r"(?P<year>(?:19|20)\d\d)"
+
+# In the order in which they are tried; the first that matches at the earliest place wins.
+_DATES = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"(?<![\d./-]){_YEAR}(?P<sep>[-./])(?P<month>[01]?\d)(?P=sep)(?P<day>[0-3]?\d|XX|\?\?)(?!\d|[-./]\d)",
+        rf"{_YEAR}\s*年\s*(?P<month>[01]?\d)\s*月\s*(?:{_DAY}\s*[日号])?",
+        rf"(?<!\d)(?P<month>[01]?\d)\s*月\s*{_DAY}\s*[日号]",
+        rf"\b{_MONTH}\s+{_DAY}(?:st|nd|rd|th)?(?!\d|:)(?:\s*,?\s*{_YEAR}\b)?",
+        rf"(?<![\d.])\b{_DAY}(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}(?:\s*,?\s*{_YEAR})?\b",
+        rf"(?<![\d./-])(?P<first>[0-3]?\d)(?P<sep>[/.-])(?P<second>[0-3]?\d)(?P=sep){_YEAR}(?!\d|[./-]\d)",
+        r"(?<![\d.\w-])(?P<year>20\d\d)(?P<month>0[1-9]|1[0-2])(?P<day>0[1-9]|[12]\d|3[01])(?![\d.])",
+        rf"\b{_MONTH}\s+{_YEAR}\b",
+    )
+)
+
+# Only taken where a date must stand (a heading's or bullet's beginning): elsewhere 3/4 is a fraction.
+_BARE = re.compile(r"^\W{0,3}(?P<month>0?[1-9]|1[0-2])(?P<sep>[-/.])(?P<day>0[1-9]|[12]\d|3[01]|[1-9])(?![\d./-]|\s*%)")
+
+_ZONE = (
+    r"(?P<zone>Z\b|(?:UTC|GMT)\s?[+-]\d{1,2}(?::?\d\d)?(?!\d)|\+\d\d:?\d\d(?!\d)|UTC\b|GMT\b|P[SD]?T\b|E[SD]?T\b|M[SD]T\b|CES?T\b|JST\b|KST\b|"
+    r"北京时间|Beijing(?: time)?|JZ(?: time)?)"
+)
+_TIME = re.compile(
+    r"^(?:[T_ ,，、\-–—(（\[]|at\b|around\b|~|\s)*"
+    r"(?:(?P<half>凌晨|早上|上午|中午|下午|晚上|晚)\s*)?"
+    r"(?:(?P<hour>[0-2]?\d)[:：](?P<minute>[0-5]\d)(?:[:：](?P<second>[0-5]\d)(?:\.\d+)?)?|(?P<hour2>[0-2]?\d)\s*[点时]\s*(?:(?P<minute2>[0-5]?\d)\s*分?|(?P<thirty>半))?"
+    r"|(?P<hour3>[01]?\d)(?=\s*[ap]\.?m\b))"
+    rf"\s*(?P<ampm>[ap]\.?m\b\.?)?\s*(?:\(?{_ZONE}\)?)?",
+    re.IGNORECASE,
+)
+
+_ZONES = {
+    "z": "UTC", "utc": "UTC", "gmt": "UTC",
+    "pt": "America/Los_Angeles", "pst": "Etc/GMT+8", "pdt": "Etc/GMT+7",
+    "et": "America/New_York", "est": "Etc/GMT+5", "edt": "Etc/GMT+4",
+    "mst": "Etc/GMT+7", "mdt": "Etc/GMT+6",
+    "cet": "Europe/Paris", "cest": "Europe/Paris", "jst": "Asia/Tokyo", "kst": "Asia/Seoul",
+    "北京时间": "Asia/Shanghai", "beijing": "Asia/Shanghai", "beijing time": "Asia/Shanghai",
+    "jz": "Europe/Paris", "jz time": "Europe/Paris",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrintedTime:
+    """A time as printed, in whatever clock the writer used.
+
+    ``year`` is None where only month and day are printed, ``day`` where only a month is; ``zone`` is the IANA
+    name of a printed zone; ``start``..``end`` is where it stands in the text.
+    """
+
+    year: int | None
+    month: int
+    day: int | None = None
+    hour: int | None = None
+    minute: int | None = None
+    second: int | None = None
+    zone: str | None = None
+    start: int = 0
+    end: int = 0
+    ambiguous: bool = False
+
+    @property
+    def precision(self) -> TimePrecision:
+        """How much of the time is printed."""
+        if self.day is None:
+            return TimePrecision.MONTH
+        if self.hour is None:
+            return TimePrecision.DAY
+        if self.minute is None:
+            return TimePrecision.HOUR
+        return TimePrecision.MINUTE if self.second is None else TimePrecision.SECOND
+
+    @property
+    def key(self) -> str:
+        """The time as incident ids print it: ``2022-06-20T09:10``, ``2022-05-29``, ``2022-04``."""
+        date = f"{self.year or 0:04d}-{self.month:02d}"
+        if self.day is None:
+            return date
+        date += f"-{self.day:02d}"
+        return date if self.hour is None else f"{date}T{self.hour:02d}:{self.minute or 0:02d}"
+
+    @property
+    def local(self) -> datetime | None:
+        """The time without a zone; None where no such time exists (31 June) or the year is unknown."""
+        if self.year is None:
+            return None
+        try:
+            return datetime(self.year, self.month, self.day or 1, self.hour or 0, self.minute or 0, self.second or 0)
+        except ValueError:
+            return None
+
+    def utc(self, clock: str | None) -> datetime | None:
+        """The time in UTC: by its own zone, else by ``clock`` (an IANA zone), else as if it were UTC."""
+        local = self.local
+        if local is None:
+            return None
+        return local.replace(tzinfo=zone(self.zone or clock)).astimezone(UTC)
+
+
+def zone(name: str | None) -> ZoneInfo | timezone:
+    """The zone of an IANA name; UTC for None and for names the system does not know."""
+    if name is None:
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        return UTC
+
+
+def fixed_zone(offset: timedelta) -> str | None:
+    """The IANA name of a constant offset from UTC in whole hours (``Etc/GMT-8`` lies 8 h east), else None."""
+    hours, rest = divmod(offset, timedelta(hours=1))
+    if rest or not -12 <= hours <= 14:
+        return None
+    return "UTC" if hours == 0 else f"Etc/GMT{-hours:+d}"
+
+
+def _zone_name(printed: str | None) -> str | None:
+    if not printed:
+        return None
+    name = printed.strip().lower()
+    if name in _ZONES:
+        return _ZONES[name]
+    offset = re.fullmatch(r"(?:utc|gmt)?\s?([+-])(\d{1,2}):?(\d\d)?", name)
+    if not offset:
+        return None
+    span = timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0))
+    return fixed_zone(span if offset[1] == "+" else -span)
+
+
+def _month_day(found: re.Match[str], day_first: bool) -> tuple[int, int | None, bool] | None:
+    """Month, day, and whether the order of the two was guessed; None when they cannot be a date."""
+    groups = found.groupdict()
+    if groups.get("first") is not None:
+        first, second = int(groups["first"]), int(groups["second"])
+        ambiguous = first <= 12 and second <= 12 and first != second and groups["sep"] == "/"
+        # 31.12.2021 is the continental order, 12/31/2021 the American one unless the book shows otherwise.
+        if first > 12 or groups["sep"] == "." or (day_first and second <= 12):
+            first, second = second, first
+        month, day = first, second
+    else:
+        ambiguous = False
+        name = groups.get("name")
+        month = _MONTH_NAMES.index(name[:3].lower()) + 1 if name else int(groups["month"])
+        printed = groups.get("day")
+        day = int(printed) if printed and printed.isdigit() else 0
+    if not 1 <= month <= 12 or not 0 <= day <= 31:
+        return None
+    return month, day or None, ambiguous
+
+
+def _with_time(printed: PrintedTime, text: str) -> PrintedTime:
+    found = _TIME.match(text[printed.end :])
+    if not found or printed.day is None:
+        return printed
+    groups = found.groupdict()
+    hour = int(groups["hour"] or groups["hour2"] or groups["hour3"])
+    minute_text = groups["minute"] or groups["minute2"] or ("30" if groups["thirty"] else None)
+    half = (groups["ampm"] or "").lower().replace(".", "")
+    afternoon = half == "pm" or groups["half"] in ("下午", "晚上", "晚") or (groups["half"] == "中午" and hour < 11)
+    if afternoon and hour < 12:
+        hour += 12
+    elif (half == "am" or groups["half"] == "凌晨") and hour == 12:
+        hour = 0
+    if hour > 24:
+        return printed
+    return replace(
+        printed,
+        hour=0 if hour == 24 else hour,
+        minute=int(minute_text) if minute_text else None,
+        second=int(groups["second"]) if groups["second"] else None,
+        zone=_zone_name(groups["zone"]),
+        end=printed.end + found.end(),
+    )
+
+
+def find(text: str, *, bare: bool = False, day_first: bool = False) -> PrintedTime | None:
+    """The first date in ``text``, with the time that follows it.
+
+    ``bare`` also takes a month and a day without a year at the beginning (``05-06``); ``day_first`` reads
+    ``03/04/2021`` as 3 April.
+
+    >>> find("## 2022.06.26 16:00 Node failure").key
+    '2022-06-26T16:00'
+    >>> find("11月24日下午3点半 重启").key
+    '0000-11-24T15:30'
+    >>> find("on November 11, 2021 at 12:46pm PST").key
+    '2021-11-11T12:46'
+    """
+    patterns = (*_DATES, _BARE) if bare else _DATES
+    best: PrintedTime | None = None
+    for pattern in patterns:
+        for found in pattern.finditer(text):
+            month_day = _month_day(found, day_first)
+            if month_day is None or (best is not None and found.start() >= best.start):
+                continue
+            groups = found.groupdict()
+            best = PrintedTime(
+                year=int(groups["year"]) if groups.get("year") else None,
+                month=month_day[0],
+                day=month_day[1],
+                ambiguous=month_day[2],
+                start=found.start(),
+                end=found.end(),
+            )
+            break
+    return None if best is None else _with_time(best, text)

@@ -1,0 +1,123 @@
+"""Events in the making: what sentences say, before they have an id, a time and a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
+from datetime import datetime
+
+from replay_parsers.records import KINDS, EventKind, Role
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """One event as a sentence tells it.
+
+    ``line`` and ``quote`` are where and what was read; ``heading`` marks what only a heading says, which the
+    text below may make more exact; ``onset`` marks a step from which something began rather than where it
+    was seen.
+    """
+
+    kind: EventKind
+    step: int | None = None
+    step_end: int | None = None
+    field: str | None = None
+    before: float | None = None
+    after: float | None = None
+    unit: str | None = None
+    detail: Mapping[str, str] = dataclass_field(default_factory=dict)
+    lost_steps: float | None = None
+    lost_hours: float | None = None
+    at: datetime | None = None
+    line: int = 0
+    quote: str = ""
+    heading: bool = False
+    onset: bool = False
+
+    @property
+    def role(self) -> Role:
+        """The role in which the kind stands."""
+        return KINDS[self.kind].role
+
+    @property
+    def bare(self) -> bool:
+        """Whether the draft says no more than that the kind of thing happened."""
+        values = (self.step, self.before, self.after, self.lost_hours, self.lost_steps, self.at)
+        return all(value is None for value in values) and not self.detail
+
+
+def _compatible(first: Draft, second: Draft) -> bool:
+    """Whether two drafts can tell the same event: same kind, and nothing that contradicts."""
+    if first.kind is not second.kind:
+        return False
+    for name in ("step", "step_end", "field", "before", "after"):
+        a, b = getattr(first, name), getattr(second, name)
+        if a is not None and b is not None and a != b:
+            return False
+    shared = first.detail.keys() & second.detail.keys()
+    return all(
+        first.detail[key] == second.detail[key]
+        for key in shared
+        if key not in ("flag", "certainty", "node", "direction")
+    )
+
+
+def merge(first: Draft, second: Draft) -> Draft:
+    """One draft with what both say; ``second`` fills what ``first`` leaves open."""
+    filled = {
+        name: getattr(first, name) if getattr(first, name) is not None else getattr(second, name)
+        for name in ("step", "step_end", "field", "before", "after", "unit", "lost_steps", "lost_hours", "at")
+    }
+    base = second if first.heading and not second.heading else first
+    detail = {**second.detail, **first.detail}
+    if filled["after"] is not None:
+        detail.pop("direction", None)
+    names = dict.fromkeys(
+        name for draft in (first, second) for name in draft.detail.get("node", "").split(", ") if name
+    )
+    if names:
+        detail["node"] = ", ".join(names)
+    onset = first.onset if first.step is not None else second.onset
+    return replace(base, **filled, detail=detail, heading=first.heading and second.heading, onset=onset)
+
+
+def settle(drafts: list[Draft]) -> list[Draft]:
+    """Make one draft of those that tell the same event.
+
+    What is merely repeated gives no second event; a step "from" which a symptom began joins the symptom that is
+    seen later at a step of its own, as ``detail.onset``.
+    """
+    settled: list[Draft] = []
+    for draft in drafts:
+        for index, earlier in enumerate(settled):
+            if joined := _joined(earlier, draft):
+                settled[index] = joined
+                break
+        else:
+            settled.append(draft)
+    return settled
+
+
+def _joined(earlier: Draft, draft: Draft) -> Draft | None:
+    if earlier.kind is not draft.kind:
+        return None
+    if draft.role is Role.SYMPTOM and earlier.step != draft.step and None not in (earlier.step, draft.step):
+        if earlier.onset and not draft.onset:
+            merged = merge(replace(draft, heading=False), replace(earlier, step=None))
+            return replace(merged, detail={**merged.detail, "onset": str(earlier.step)}, onset=False)
+        return None
+    if draft.bare and not _says_more_than(draft, earlier):
+        return merge(earlier, draft)
+    return merge(earlier, draft) if _compatible(earlier, draft) and _same_subject(earlier, draft) else None
+
+
+def _says_more_than(draft: Draft, earlier: Draft) -> bool:
+    return draft.field is not None and draft.field != earlier.field
+
+
+def _same_subject(first: Draft, second: Draft) -> bool:
+    # Two skip ranges or two changes of the same field are one event only when one of them leaves the values open.
+    if first.kind is EventKind.SKIP_BATCHES:
+        return first.step == second.step or first.step is None or second.step is None
+    return first.field == second.field or first.field is None or second.field is None

@@ -1,0 +1,81 @@
+"""What the undated sections of a logbook say of the run: batch size, speed, parameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from replay_parsers.chronicles.clauses import sentences
+from replay_parsers.chronicles.entries import Tally, dated
+from replay_parsers.chronicles.markdown import BlockKind, Document
+from replay_parsers.chronicles.phrases import NUMBER, number
+from replay_parsers.records import BatchStage
+
+_BATCH = re.compile(rf"\b(?:global batch size|GBS)\b\s*[:：=]?\s*(?P<n>{NUMBER})", re.IGNORECASE)
+_BATCH_OF_TEST = re.compile(r"\bB(?:SZ|S)\s*=\s*(?:\d+\s*\*\s*\d+\s*=\s*)?(?P<n>\d+)", re.IGNORECASE)
+_RATE = re.compile(r"(?P<n>\d+(?:\.\d+)?)\s*(?:s|sec|seconds)\s*/\s*(?:iter\w*|step|it)\b", re.IGNORECASE)
+_PARAMETERS = re.compile(r"(?<![\w.])(?P<n>\d+(?:\.\d+)?)\s?(?P<unit>[BbTM])\b")
+_NODES = re.compile(r"\b(?P<n>\d+)\s*(?:nodes|台|节点)", re.IGNORECASE)
+_SETTING = re.compile(r"^(?P<name>[A-Za-z][\w ()./-]{1,40}?)\s*(?:[:：=]|@)\s*(?P<value>\S.*)$")
+_SCALE = {"M": 1e6, "B": 1e9, "T": 1e12}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What a logbook says of its run outside its entries."""
+
+    batch: int | None = None
+    seconds_per_step: float | None = None
+    parameters: float | None = None
+    hardware: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def batch_text(self) -> str:
+        """The batch size in words."""
+        return f"{self.batch} sequences" if self.batch else ""
+
+    @property
+    def batch_schedule(self) -> tuple[BatchStage, ...]:
+        """The batch size as a schedule of one stage."""
+        return (BatchStage(from_step=0, samples=self.batch),) if self.batch else ()
+
+
+def run_facts(document: Document, tally: Tally) -> Facts:
+    """Read the undated sections; each sentence is counted as understood or not."""
+    batch: int | None = None
+    nodes: int | None = None
+    tested: int | None = None
+    rates: dict[int | None, float] = {}
+    metadata: dict[str, str] = {}
+    for section in document.sections:
+        if dated(section):
+            continue
+        for block in section.blocks:
+            if block.kind is BlockKind.CODE:
+                tally.count("code block")
+                continue
+            for sentence in sentences(block.text):
+                known = False
+                if found := _BATCH.search(sentence):
+                    batch, known = int(number(found["n"]) or 0) or batch, True
+                if found := _BATCH_OF_TEST.search(sentence):
+                    tested, known = int(found["n"]), True
+                if found := _NODES.search(sentence):
+                    nodes, known = nodes or int(found["n"]), True
+                if found := _RATE.search(sentence):
+                    rates.setdefault(tested, float(found["n"]))
+                    known = True
+                if (found := _SETTING.match(sentence)) and len(metadata) < 100:
+                    metadata.setdefault(found["name"].strip(), found["value"].strip())
+                    known = True
+                tally.sentence(sentence, known)
+    size = _PARAMETERS.search(document.title)
+    return Facts(
+        batch=batch,
+        seconds_per_step=rates.get(batch, next(iter(rates.values()), None) if len(rates) == 1 else None),
+        parameters=float(size["n"]) * _SCALE[size["unit"].upper()] if size else None,
+        hardware=f"{nodes} nodes" if nodes else "",
+        metadata=metadata,
+    )

@@ -1,0 +1,259 @@
+"""A walk through a markdown logbook: headings, paragraphs, bullets, quotes, tables and code, with line numbers.
+
+Logbooks are written by hand, exported by note-taking tools and read while they are being written, so the walk
+takes what comes: any line ending, a byte-order mark, encodings other than UTF-8, code fences that are never
+closed, files that end in the middle of a character.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+FENCE = re.compile(r"^\s{0,3}(```+|~~~+)\s*([\w+-]*)[^`]*$")
+ATX_HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.*?)(?:\s+#+)?\s*$")
+SETEXT_UNDERLINE = re.compile(r"^\s{0,3}(=+|-{3,})\s*$")
+BULLET = re.compile(r"^(\s*)(?:[-*+•·]|\d{1,3}[.)、])\s+(.*)$")
+QUOTE = re.compile(r"^\s{0,3}>\s?(.*)$")
+TABLE_ROW = re.compile(r"^\s*\|.*\|\s*$")
+IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)|<img\b[^>]*>", re.IGNORECASE)
+LINK = re.compile(r"\[([^\]]*)\]\((?:[^()]|\([^()]*\))*\)")
+AUTOLINK = re.compile(r"<https?://[^>\s]*>|https?://[^\s)\]>，。；）]+")
+HTML_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
+ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+\-.!|>~])")
+EMPHASIS = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
+LINE_END = re.compile(r"\r\n|\n|\r")
+
+
+class BlockKind(StrEnum):
+    """What a block is."""
+
+    PARAGRAPH = "paragraph"
+    BULLET = "bullet"
+    QUOTE = "quote"
+    TABLE = "table"
+    CODE = "code"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A piece of a section: ``text`` without markup but with the backticks of code spans; ``line`` counts from 1;
+    ``indent`` is the number of columns before a bullet; ``raw`` holds a code block's lines as they are.
+    """
+
+    kind: BlockKind
+    text: str
+    line: int
+    indent: int = 0
+    raw: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class Section:
+    """A heading and what stands below it, up to the next heading.  What precedes the first has level 0."""
+
+    heading: str
+    level: int
+    line: int
+    blocks: list[Block] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Something in the file that had to be mended to read on."""
+
+    message: str
+    line: int | None = None
+    offset: int | None = None
+    lost_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """The sections of a logbook in their order, with counts of what was left out on purpose (images, links)."""
+
+    sections: tuple[Section, ...]
+    faults: tuple[Fault, ...]
+    images: int
+    links: int
+    size: int
+
+    @property
+    def title(self) -> str:
+        """The first heading of the highest level, empty when there is none."""
+        headed = [section for section in self.sections if section.level]
+        if not headed:
+            return ""
+        top = min(section.level for section in headed)
+        return next(section.heading for section in headed if section.level == top)
+
+
+def decode(data: bytes) -> tuple[str, list[Fault]]:
+    """Text of a file in an encoding that it may not declare.
+
+    Byte-order marks decide; else UTF-8, where an incomplete character at the very end is a file still being
+    written; else GB18030 when that reads as Chinese; else Windows-1252, with what even that lacks replaced.
+    """
+    for mark, name in (
+        (codecs.BOM_UTF8, "utf-8"),
+        (codecs.BOM_UTF16_LE, "utf-16-le"),
+        (codecs.BOM_UTF16_BE, "utf-16-be"),
+    ):
+        if data.startswith(mark):
+            return data[len(mark) :].decode(name, errors="replace").replace("\0", ""), []
+    try:
+        return data.decode("utf-8").replace("\0", ""), []
+    except UnicodeDecodeError as error:
+        if error.reason == "unexpected end of data" and len(data) - error.start < 4:
+            fault = Fault(
+                message="the file ends within a character; it may still be being written",
+                offset=error.start,
+                lost_bytes=len(data) - error.start,
+            )
+            return data[: error.start].decode("utf-8").replace("\0", ""), [fault]
+        offset = error.start
+    try:
+        chinese = data.decode("gb18030")
+    except UnicodeDecodeError:
+        chinese = ""
+    if chinese and sum("\u4e00" <= letter <= "\u9fff" for letter in chinese) * 20 > len(chinese):
+        return chinese.replace("\0", ""), [Fault(message="not UTF-8; read as GB18030", offset=offset)]
+    try:
+        western, name = data.decode("cp1252"), "Windows-1252"
+    except UnicodeDecodeError:
+        western, name = data.decode("utf-8", errors="replace"), "UTF-8 with bytes replaced"
+    return western.replace("\0", ""), [Fault(message=f"not UTF-8; read as {name}", offset=offset)]
+
+
+def plain(text: str) -> str:
+    """``text`` without images, link targets, tags, emphasis and escapes; code spans keep their backticks.
+
+    >>> plain(r"**seen** at [the board](http://x) \\[MASK\\]")
+    'seen at the board [MASK]'
+    """
+    pieces = re.split(r"(`+[^`]*`+)", text)
+    for index in range(0, len(pieces), 2):
+        piece = IMAGE.sub("", pieces[index])
+        piece = AUTOLINK.sub("", LINK.sub(r"\1", piece))
+        piece = HTML_TAG.sub("", piece)
+        piece = EMPHASIS.sub(r"\2", piece)
+        pieces[index] = ESCAPE.sub(r"\1", piece)
+    return re.sub(r"[ \t\u00a0\u3000\ufeff\ufffc]+", " ", "".join(pieces)).strip()
+
+
+class _Walk:
+    """The state of one pass over the lines: the open section and the block that lines are added to."""
+
+    def __init__(self) -> None:
+        self.sections = [Section(heading="", level=0, line=1)]
+        self.faults: list[Fault] = []
+        self.images = 0
+        self.links = 0
+        self._kind: BlockKind | None = None
+        self._lines: list[str] = []
+        self._start = 0
+        self._indent = 0
+
+    def flush(self) -> None:
+        if self._kind is not None and self._lines:
+            text = plain(" ".join(self._lines))
+            if text:
+                block = Block(kind=self._kind, text=text, line=self._start, indent=self._indent)
+                self.sections[-1].blocks.append(block)
+        self._kind, self._lines = None, []
+
+    def begin(self, kind: BlockKind, text: str, line: int, indent: int = 0) -> None:
+        self.flush()
+        self._kind, self._lines, self._start, self._indent = kind, [text], line, indent
+
+    def add(self, kind: BlockKind, text: str, line: int) -> None:
+        # A line without a mark of its own carries on the paragraph or bullet above it.
+        carries_on = self._kind == kind or (kind is BlockKind.PARAGRAPH and self._kind is BlockKind.BULLET)
+        if carries_on and kind is not BlockKind.TABLE:
+            self._lines.append(text)
+        else:
+            self.begin(kind, text, line)
+
+    def open_section(self, heading: str, level: int, line: int) -> None:
+        self.flush()
+        self.sections.append(Section(heading=plain(heading), level=level, line=line))
+
+    def code(self, lines: list[str], line: int) -> None:
+        self.flush()
+        block = Block(kind=BlockKind.CODE, text="\n".join(lines), line=line, raw=tuple(lines))
+        self.sections[-1].blocks.append(block)
+
+    def paragraph_so_far(self) -> str | None:
+        return self._lines[0] if self._kind is BlockKind.PARAGRAPH and len(self._lines) == 1 else None
+
+    def drop_paragraph(self) -> None:
+        self._kind, self._lines = None, []
+
+
+def _end_of_fence(lines: list[str], start: int, mark: str) -> tuple[int, bool]:
+    """The index of the line that closes a fence opened at ``start``, and whether there is one.
+
+    A fence that nothing closes ends before the next heading below the title's level: one forgotten mark must
+    not swallow the rest of a logbook, and `# comments` in shell code look like titles.
+    """
+    for index in range(start + 1, len(lines)):
+        if lines[index].strip().startswith(mark) and not lines[index].strip().strip(mark[0]):
+            return index, True
+    for index in range(start + 1, len(lines)):
+        if re.match(r"^#{2,6}\s+\S", lines[index]):
+            return index, False
+    return len(lines), False
+
+
+def walk(data: bytes) -> Document:
+    """Read ``data`` as a markdown logbook.  Never raises for what is in it."""
+    text, faults = decode(data)
+    lines = LINE_END.split(text)
+    state = _Walk()
+    state.faults.extend(faults)
+    index = 0
+    while index < len(lines):
+        line, number = lines[index], index + 1
+        state.images += len(IMAGE.findall(line))
+        state.links += len(LINK.findall(IMAGE.sub("", line)))
+        if fence := FENCE.match(line):
+            end, closed = _end_of_fence(lines, index, fence[1])
+            if not closed:
+                state.faults.append(
+                    Fault(message="a code block is opened and never closed; read up to the next heading", line=number)
+                )
+            state.code(lines[index + 1 : end], number + 1)
+            index = end + 1 if closed else end
+            continue
+        _read_line(state, line, number)
+        index += 1
+    state.flush()
+    return Document(
+        sections=tuple(state.sections),
+        faults=tuple(state.faults),
+        images=state.images,
+        links=state.links,
+        size=len(data),
+    )
+
+
+def _read_line(state: _Walk, line: str, number: int) -> None:
+    if not line.strip():
+        state.flush()
+    elif heading := ATX_HEADING.match(line):
+        state.open_section(heading[2], len(heading[1]), number)
+    elif (underline := SETEXT_UNDERLINE.match(line)) and (above := state.paragraph_so_far()):
+        state.drop_paragraph()
+        state.open_section(above, 1 if underline[1][0] == "=" else 2, number - 1)
+    elif underline:
+        state.flush()
+    elif bullet := BULLET.match(line):
+        state.begin(BlockKind.BULLET, bullet[2], number, len(bullet[1].expandtabs(4)))
+    elif quote := QUOTE.match(line):
+        state.add(BlockKind.QUOTE, quote[1], number)
+    elif TABLE_ROW.match(line):
+        state.add(BlockKind.TABLE, line.strip(), number)
+    else:
+        state.add(BlockKind.PARAGRAPH, line.strip(), number)
