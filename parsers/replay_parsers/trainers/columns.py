@@ -1,0 +1,122 @@
+"""Rows of a trainer log, gathered into columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from replay_parsers.records import NO_TIME, Scalars
+
+MOST_TAGS = 20_000
+"""A file that names more is no log: what follows is counted as not understood."""
+
+
+class ScalarColumns:
+    """Collects measured values and numbers the segments between steps back.
+
+    A segment ends when a tag's step goes below that tag's own last step in the segment.  What belongs to one
+    printed record stays together.  Everything that must outlive a piece is in :meth:`state`.
+    """
+
+    def __init__(self, state: Mapping[str, Any] | None = None) -> None:
+        state = state or {}
+        self.segment = int(state.get("segment", 0))
+        self.last_step: int | None = state.get("last_step")
+        # The step before, in the same segment: the distance between two reports.
+        self.interval: int | None = state.get("interval")
+        self._last_of: dict[str, int] = dict(state.get("last_of", {}))
+        self._reached: list[list[int]] = [list(pair) for pair in state.get("reached", [])]
+        self._span: list[int] | None = list(state["span"]) if state.get("span") else None
+        self._codes: dict[str, int] = {}
+        self._clear()
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "segment": self.segment,
+            "last_step": self.last_step,
+            "interval": self.interval,
+            "last_of": dict(self._last_of),
+            "reached": [list(pair) for pair in self._reached],
+            "span": list(self._span) if self._span else None,
+        }
+
+    def _clear(self) -> None:
+        self._tags: list[str] = []
+        self._values: list[float] = []
+        self._record_lengths: list[int] = []
+        self._record_steps: list[int] = []
+        self._record_times: list[int] = []
+        self._record_segments: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def add(self, step: int, tags: Sequence[str], values: Sequence[float], time: int | None = None) -> None:
+        """Add what one record prints at ``step``; ``time`` is in microseconds since 1970."""
+        last_of = self._last_of
+        for tag in tags:
+            if last_of.get(tag, step) > step:
+                self._next_segment()
+                last_of = self._last_of
+                break
+        for tag in tags:
+            last_of[tag] = step
+        if self.last_step is not None and step > self.last_step:
+            self.interval = step - self.last_step
+        self.last_step = step
+        if self._span is None:
+            self._span = [step, step]
+        elif step > self._span[1]:
+            self._span[1] = step
+        elif step < self._span[0]:
+            self._span[0] = step
+        self._tags += tags
+        self._values += values
+        self._record_lengths.append(len(tags))
+        self._record_steps.append(step)
+        self._record_times.append(NO_TIME if time is None else time)
+        self._record_segments.append(self.segment)
+
+    def _next_segment(self) -> None:
+        self.segment += 1
+        self.interval = None
+        self.last_step = None
+        self._last_of = {}
+        if self._span is not None:
+            self._reached.append(self._span)
+            self._span = None
+
+    def knows(self, tag: str) -> bool:
+        """Whether ``tag`` may be added: it is known, or there is room for one more."""
+        if tag in self._codes:
+            return True
+        if len(self._codes) >= MOST_TAGS:
+            return False
+        self._codes[tag] = len(self._codes)
+        return True
+
+    def times_reached(self, step: int) -> int:
+        """How many earlier segments passed ``step``."""
+        return sum(first <= step <= last for first, last in self._reached)
+
+    def take(self) -> Scalars:
+        """The rows since the last call, as columns."""
+        if not self._values:
+            return Scalars.empty()
+        codes: dict[str, int] = {}
+        for tag in self._tags:
+            if tag not in codes:
+                codes[tag] = len(codes)
+        lengths = np.array(self._record_lengths)
+        rows = Scalars(
+            tags=tuple(codes),
+            tag=np.fromiter(map(codes.__getitem__, self._tags), np.int32, len(self._tags)),
+            segment=np.repeat(np.array(self._record_segments, np.int32), lengths),
+            step=np.repeat(np.array(self._record_steps, np.int64), lengths),
+            wall_time=np.repeat(np.array(self._record_times, np.int64), lengths),
+            value=np.array(self._values, np.float64),
+        )
+        self._clear()
+        return rows

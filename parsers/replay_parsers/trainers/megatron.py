@@ -1,0 +1,430 @@
+"""Text logs of Megatron-LM and its descendants: Megatron-DeepSpeed (BLOOM) and GPT-NeoX.
+
+A record is one line of `key: value` fields between bars, headed by `iteration N/ M`:
+
+    iteration 100/ 1000 | consumed samples: 6400 | learning rate: 1.0E-04 | lm loss: 2.1E+00 | ... |
+
+What makes it harder (all of it seen in published logs): ranks in front; records wrapped by a terminal in the
+middle of a word; two records on a line; GPT-NeoX's first field in front of the header.  Megatron prints a loss
+only when it is greater than zero, so that a loss that is not a number shows as a field that is missing, while
+the counter of nan iterations may read 0 (`training_log` in Megatron-LM's `training.py`).  Iterations that were
+skipped are counted since the last report.
+
+Every field is kept under the key that the log prints.  A field counts once its closing bar is there.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from replay_parsers.lines import Line, split_rank
+from replay_parsers.parser import Parser, Request, Sample
+from replay_parsers.records import EventKind, Records
+from replay_parsers.trainers.numbers import number_with_unit, parse_number
+from replay_parsers.trainers.reading import Book, read_log
+from replay_parsers.trainers.timestamps import printed_time
+
+FORMAT = "megatron"
+
+_HEADER = re.compile(r"iteration\s{1,40}(\d{1,18})\s{0,40}/\s{0,40}(\d{1,18})\s{0,80}$")
+_VALIDATION = re.compile(
+    r"(?:validation|test|valid) (?:loss|results) at "
+    r"(?:the end of training for \w{1,20} data|iteration\s{1,9}(\d{1,18}))"
+    r"(?: on ([^|]{1,80}?))?\s{0,80}$"
+)
+# The keys of a record with their blanks taken out, to mend those that a wrapped line broke.
+_KEYS = (
+    "consumed samples",
+    "consumed tokens",
+    "elapsed time per iteration (ms)",
+    "elapsed time per iteration (s)",
+    "throughput per GPU (TFLOP/s/GPU)",
+    "learning rate",
+    "global batch size",
+    "lm loss",
+    "lm_loss",
+    "mtp_1 loss",
+    "load_balancing_loss",
+    "sop loss",
+    "loss scale",
+    "grad norm",
+    "num zeros",
+    "params norm",
+    "number of skipped iterations",
+    "number of nan iterations",
+    "samples per second",
+    "samples/sec",
+    "curriculum seqlen",
+    "approx flops per GPU",
+    "actual seqlen",
+    "TFLOPs",
+)
+_MENDED = {key.replace(" ", ""): key for key in _KEYS}
+_KEY = re.compile(r"[A-Za-z][\w ()/.%@*-]{0,79}")
+_ANY_HEADER = re.compile(r"iteration\s{1,40}\d{1,18}\s{0,40}/\s{0,40}\d{1,18}\s{0,40}\||(?:loss|results) at iteration ")
+_HEADINGS = re.compile(r"^#{1,6} \S", re.MULTILINE)
+_PRELUDE = (
+    "using world size: ",
+    "building train, validation, and test datasets",
+    "number of parameters on (tensor, pipeline) model parallel rank",
+    "setting number of micro-batches to constant",
+    "[before the start of training step]",
+    "initializing torch distributed ...",
+    "padded vocab (size: ",
+)
+_LONGEST_FIELD = 200
+_MOST_KEYS = 4_096
+_REMEMBERED_STEPS = 64
+_SKIPPED = "number of skipped iterations"
+_NAN = "number of nan iterations"
+_GRAD_NORM = "grad norm"
+_LOSS_SCALE = "loss scale"
+_ABSENT_AFTER = 5
+
+
+def is_loss(key: str) -> bool:
+    """Whether a key of a record names a training loss; a loss scale is none."""
+    return key.endswith("loss") and "scale" not in key
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRecord:
+    """One record as the log prints it: its line (from 1), its iteration, and its fields in order."""
+
+    line: int
+    step: int
+    fields: dict[str, float]
+
+
+class Megatron:
+    """Puts records together, field by field, and draws from each what it means."""
+
+    def __init__(self, state: Mapping[str, Any]) -> None:
+        # The record that lines may still add to: its step, who reports it, and the piece after its last bar.
+        self.step: int | None = state.get("step")
+        self.rank: str = state.get("rank", "")
+        self.time: int | None = state.get("time")
+        self.tail: str = state.get("tail", "")
+        self.has_loss = bool(state.get("has_loss", False))
+        # What else must be known of the record once it is complete.
+        self.marks: dict[str, float] = dict(state.get("marks", {}))
+        self.previous = dict(state.get("previous", {}))
+        self.previous_step: int | None = state.get("previous_step")
+        self.overflowed = bool(state.get("overflowed", False))
+        self.stale = bool(state.get("stale", False))
+        self.zero_norms = int(state.get("zero_norms", 0))
+        # Steps lately reported and by whom: other ranks repeat them, sometimes late.
+        self.recent: dict[int, str] = {int(step): rank for step, rank in state.get("recent", [])}
+        self.restarts = int(state.get("restarts", 0))
+        self.repeating = bool(state.get("repeating", False))
+        self._keys: dict[str, str] = {}
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "step": self.step,
+            "rank": self.rank,
+            "time": self.time,
+            "tail": self.tail,
+            "has_loss": self.has_loss,
+            "marks": dict(self.marks),
+            "previous": dict(self.previous),
+            "previous_step": self.previous_step,
+            "overflowed": self.overflowed,
+            "stale": self.stale,
+            "zero_norms": self.zero_norms,
+            "recent": [list(pair) for pair in self.recent.items()],
+            "restarts": self.restarts,
+            "repeating": self.repeating,
+        }
+
+    def whole(self, text: str, *, goes_on: bool = False) -> bool:
+        """A record may be read while it is being written: each field stands for itself."""
+        pieces = text.split("|")
+        return any(_HEADER.search(piece) for piece in pieces[:-1]) or self._continued(pieces, "", goes_on) is not None
+
+    def unfinished(self) -> str:
+        return self.tail.strip()
+
+    def read(self, line: Line, rank: str, text: str, book: Book, *, goes_on: bool = False) -> bool:
+        pieces = text.split("|")
+        if len(pieces) == 1 and not goes_on:
+            return False
+        # All but GPT-NeoX begin with the header.
+        header = _HEADER.search(pieces[0]) if len(pieces) > 1 else None
+        if header is not None:
+            self._open(header, rank, pieces[0], book)
+            self._fields(pieces, 1, line, book)
+            return True
+        for at, piece in enumerate(pieces[1:-1], start=1):
+            if "/" in piece and (header := _HEADER.search(piece)) is not None:
+                self._read_from_the_middle(header, at, pieces, rank, line, book)
+                return True
+        if (validation := _VALIDATION.search(pieces[0])) is not None and len(pieces) > 1:
+            return self._validation(validation, pieces, book)
+        continued = self._continued(pieces, rank, goes_on)
+        if continued is None:
+            return False
+        self._fields(continued, 0, line, book)
+        return True
+
+    def _read_from_the_middle(
+        self, header: re.Match[str], at: int, pieces: list[str], rank: str, line: Line, book: Book
+    ) -> None:
+        """Read a line whose first header is its piece ``at``: what stands before belongs to the record before,
+        unless it is GPT-NeoX's samples/sec, which stands in front of its own."""
+        before = [piece for piece in pieces[:at] if "samples/sec" not in piece]
+        continued = self._continued([*before, ""], rank, False) if before else None
+        if continued is not None:
+            self._fields(continued, 0, line, book)
+        self._open(header, rank, pieces[at], book)
+        own = [piece for piece in pieces[:at] if "samples/sec" in piece]
+        self._fields([*own, *pieces[at + 1 :]], 0, line, book)
+
+    def _continued(self, pieces: list[str], rank: str, goes_on: bool) -> list[str] | None:
+        """The pieces of a line that goes on with the open record, the broken first one mended; None if it does not."""
+        if self.step is None or (rank and rank != self.rank):
+            return None
+        first = self.tail + pieces[0]
+        if goes_on:
+            return [first, *pieces[1:]]
+        key, colon, value = first.rpartition(":")
+        if len(pieces) == 1 or not colon or (not self.tail and key.replace(" ", "") not in _MENDED):
+            return None
+        if not self._key(key) or number_with_unit(value) is None:
+            return None
+        return [first, *pieces[1:]]
+
+    def _open(self, header: re.Match[str], rank: str, piece: str, book: Book) -> None:
+        """Begin a record."""
+        if self.tail.strip():
+            book.other["fields cut off"] += 1
+        step = int(header[1])
+        if book.events.restarts != self.restarts:
+            self.restarts = book.events.restarts
+            self.recent = {}
+        self.repeating = bool(rank) and self.recent.get(step, rank) != rank
+        if self.repeating:
+            book.other["records repeated by other ranks"] += 1
+        elif rank:
+            self.recent[step] = rank
+            if len(self.recent) > _REMEMBERED_STEPS:
+                del self.recent[next(iter(self.recent))]
+        if not self.repeating:
+            self.previous_step = self.step
+            self.previous = self.marks
+            self.marks = {}
+            self.has_loss = False
+            self.overflowed = book.events.overflow_told_since_report()
+            book.events.reported()
+        self.step, self.rank, self.tail = step, rank, ""
+        start = header.start()
+        self.time = printed_time(piece[:start]) if start > 12 else None
+
+    def _fields(self, pieces: list[str], start: int, line: Line, book: Book) -> None:
+        """Take in the fields of the open record; the last piece has no bar after it yet."""
+        keys: list[str] = []
+        values: list[float] = []
+        known = self._keys
+        for piece in pieces[start:-1]:
+            key, _, value = piece.rpartition(":")
+            try:
+                keys.append(known[key])
+                values.append(float(value))
+            except (KeyError, ValueError):
+                del keys[len(values) :]
+                self._unusual(piece, key, value, line, keys, values, book)
+        step = self.step
+        if step is not None and keys and not self.repeating:
+            book.scalars.add(step, keys, values, self.time)
+            self._judge(dict(zip(keys, values, strict=True)), line, book)
+        tail = pieces[-1]
+        if (
+            tail
+            and not tail.isspace()
+            and (len(tail) > _LONGEST_FIELD or book.event_line(line.number, tail, self.rank))
+        ):
+            tail = ""
+        self.tail = tail
+
+    def _unusual(
+        self, piece: str, key: str, value: str, line: Line, keys: list[str], values: list[float], book: Book
+    ) -> None:
+        """A field with a new key, a unit, a remark, or another record's header in it."""
+        if (header := _HEADER.search(piece)) is not None and self.step is not None:
+            if keys and not self.repeating:
+                book.scalars.add(self.step, list(keys), list(values), self.time)
+                self._judge(dict(zip(keys, values, strict=True)), line, book)
+            keys.clear()
+            values.clear()
+            self._open(header, self.rank, piece, book)
+            return
+        tag = self._key(key)
+        read = number_with_unit(value)
+        if not tag or read is None or not book.scalars.knows(tag):
+            if piece.strip():
+                book.leave_over(line.number, piece)
+            return
+        number, unit = read
+        keys.append(f"{tag} ({unit})" if unit and unit[0] != "(" else tag)
+        values.append(number)
+
+    def _key(self, printed: str) -> str:
+        """The key of a field, mended when a wrapped line broke it; "" when it can be none."""
+        if printed in self._keys:
+            return self._keys[printed]
+        key = _MENDED.get(printed.replace(" ", "")) or printed.strip()
+        if not _KEY.fullmatch(key):
+            return ""
+        if len(self._keys) < _MOST_KEYS:
+            self._keys[printed] = key
+        return key
+
+    def _judge(self, fields: dict[str, float], line: Line, book: Book) -> None:
+        """Draw from the fields what they mean; a record is complete once its counter of nan iterations is there."""
+        for key, value in fields.items():
+            if key.endswith("loss") and is_loss(key):
+                self.has_loss = True
+                if not math.isfinite(value):
+                    self.marks["nonfinite"] = value
+        for key in (_SKIPPED, _GRAD_NORM, _LOSS_SCALE):
+            if key in fields:
+                self.marks[key] = fields[key]
+        if _NAN in fields and self.step is not None:
+            self._judge_loss(self.step, fields[_NAN], line, book)
+            self._judge_grad_norm(self.step, line, book)
+
+    def _judge_loss(self, step: int, nan_iterations: float, line: Line, book: Book) -> None:
+        skipped = self.marks.get(_SKIPPED, 0.0)
+        previous = self.previous_step
+        if previous is None and step == 1:
+            previous = 0
+        interval = step - previous if previous is not None and step > previous else None
+        if skipped > 0 and not self.overflowed:
+            book.events.add(
+                EventKind.OVERFLOW_SKIP,
+                line.number,
+                f"{skipped:g} skipped iterations reported at iteration {step}",
+                step=step if interval is None else step - interval + 1,
+                step_end=step,
+                time=self.time,
+                detail={"skipped": f"{skipped:g}"},
+            )
+        # A skipped iteration adds nothing to the loss: where all were skipped, its absence says no more.
+        all_skipped = skipped > 0 and (interval is None or skipped >= interval)
+        if nan_iterations > 0:
+            detail, text = {"nan_iterations": f"{nan_iterations:g}"}, f"{nan_iterations:g} iterations with a nan loss"
+        elif "nonfinite" in self.marks:
+            value = self.marks["nonfinite"]
+            detail, text = {"value": f"{value:g}"}, f"the loss reads {value:g}"
+        elif not self.has_loss and not all_skipped:
+            detail = {"field": "missing"}
+            text = "the loss is missing from the record: Megatron prints it only when it is greater than zero"
+        else:
+            return
+        book.events.add(EventKind.NAN_LOSS, line.number, text, step=step, time=self.time, detail=detail)
+
+    def _judge_grad_norm(self, step: int, line: Line, book: Book) -> None:
+        """Tell gradient norms that were not measured: the one before printed again over a skipped step, or zero."""
+        norm, before = self.marks.get(_GRAD_NORM), self.previous.get(_GRAD_NORM)
+        if norm is None:
+            return
+        self.zero_norms = self.zero_norms + 1 if norm == 0 and self.zero_norms >= 0 else -1
+        if self.zero_norms == _ABSENT_AFTER:
+            book.finding(
+                "absent_grad_norm",
+                line.number,
+                (f"grad norm 0.000 in the first {_ABSENT_AFTER} records, up to iteration {step}",),
+                "the gradient norm was not measured",
+                "a model that learns has gradients; this version prints zero when it does not compute their norm",
+            )
+        if norm != before or norm == 0:
+            self.stale = False
+            return
+        scale, scale_before = self.marks.get(_LOSS_SCALE), self.previous.get(_LOSS_SCALE)
+        backed_off = scale is not None and scale_before is not None and scale < scale_before
+        if self.stale or not (self.overflowed or backed_off or self.marks.get(_SKIPPED, 0) > 0):
+            return
+        self.stale = True
+        book.finding(
+            "stale_grad_norm",
+            line.number,
+            (
+                f"grad norm {norm} at iteration {step}",
+                f"the same to the last digit at iteration {self.previous_step}",
+            ),
+            f"the gradient norm of iteration {step} was not measured; the last one is printed again until it changes",
+            "the step was skipped because its gradients overflowed, so that it had no norm",
+        )
+
+    def _validation(self, match: re.Match[str], pieces: list[str], book: Book) -> bool:
+        """A validation line; its tags are those that Megatron's own TensorBoard writer gives."""
+        step = int(match[1]) if match[1] else book.scalars.last_step
+        if step is None:
+            return False
+        which = f" ({match[2]})" if match[2] and match[2] != "validation set" else ""
+        tags: list[str] = []
+        values: list[float] = []
+        for piece in pieces[1:]:
+            key, _, printed = piece.rpartition(":")
+            value = parse_number(printed)
+            key = key.strip()
+            if value is None or not _KEY.fullmatch(key):
+                continue
+            stem = key.removesuffix(" value").removesuffix(" PPL")
+            tags.append(f"{stem} validation{' ppl' if key.endswith(' PPL') else ''}{which}")
+            values.append(value)
+        if not tags:
+            return False
+        book.scalars.add(step, tags, values, printed_time(pieces[0]) if len(pieces[0]) > 60 else None)
+        return True
+
+
+def records_in(text: str) -> list[LoggedRecord]:
+    """The records that stand in ``text``, a chronicle with pasted log lines for example.
+
+    Records broken over several lines are mended; lines count from 1.
+    """
+    book = Book(Request(path=Path(), source="", run="text"), {})
+    dialect = Megatron({})
+    found: list[LoggedRecord] = []
+    offset = 0
+    for number, printed in enumerate(text.split("\n"), start=1):
+        rank, rest = split_rank(printed)
+        headers = len(_ANY_HEADER.findall(rest))
+        dialect.read(Line(number, offset, offset + len(printed) + 1, rest), rank, rest, book)
+        rows = book.scalars.take()
+        for step, tag, value in zip(rows.step.tolist(), rows.tag.tolist(), rows.value.tolist(), strict=True):
+            if headers and (not found or found[-1].line != number or found[-1].step != step):
+                found.append(LoggedRecord(number, step, {}))
+            if found:
+                found[-1].fields[rows.tags[tag]] = value
+    return found
+
+
+def recognise(sample: Sample) -> float:
+    """How sure it is that a file is a Megatron log: by the share of its text that is records."""
+    text = sample.text
+    found = [line for line in text.splitlines() if _ANY_HEADER.search(line) and "|" in line]
+    if not found:
+        prelude = sum(words in text for words in _PRELUDE)
+        return 0.3 + 0.1 * prelude if prelude >= 2 else 0.0
+    if not any(words in line for line in found for words in ("per iteration", "learning rate", "consumed samples")):
+        return 0.0
+    share = sum(map(len, found)) / max(1, len(text))
+    if share < 0.5 and len(_HEADINGS.findall(text)) >= 2:
+        # A chronicle in which log lines are quoted.
+        return 0.2
+    return 0.95 if share > 0.3 else 0.85
+
+
+def read(request: Request) -> Iterator[Records]:
+    """Read a Megatron log."""
+    return read_log(request, FORMAT, Megatron)
+
+
+PARSER = Parser(name=FORMAT, recognise=recognise, read=read)

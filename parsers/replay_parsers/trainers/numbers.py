@@ -1,0 +1,69 @@
+"""Numbers as trainers print them."""
+
+from __future__ import annotations
+
+import math
+import re
+
+_GROUPED = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
+_WITH_UNIT = re.compile(
+    r"([+-]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:nan|inf)(?![a-z]))\s*([^\d\s]\S*|\(.*)?", re.I
+)
+
+LARGEST_DOUBLE = 1.797e308
+"""Writers that cannot say infinity say the largest double."""
+
+MAX_STEP = 2**62
+_LONGEST = 64
+
+
+def parse_number(text: str) -> float | None:
+    """Read a printed number; None when it is none.
+
+    ``1.0E+04``, ``1,024``, ``nan``, ``-nan``, ``inf`` and ``Infinity`` are numbers; ``nanms`` and ``0.39 (nan)``
+    are not.
+
+    >>> parse_number("1,024"), parse_number(" 2.1E+00 "), parse_number("nanms")
+    (1024.0, 2.1, None)
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        text = text.strip()
+        if len(text) > _LONGEST or not _GROUPED.fullmatch(text):
+            return None
+        value = float(text.replace(",", ""))
+    if value >= LARGEST_DOUBLE:
+        return math.inf
+    if value <= -LARGEST_DOUBLE:
+        return -math.inf
+    return value
+
+
+def number_with_unit(text: str) -> tuple[float, str] | None:
+    """Read a number that may be followed by a unit or a remark: ``50.3TFLOPS``, ``12.5%``, ``0.3922 (nan)``.
+
+    Returns the number and what follows it.
+
+    >>> number_with_unit("0.3922 (nan)")
+    (0.3922, '(nan)')
+    """
+    match = _WITH_UNIT.fullmatch(text.strip()[:_LONGEST])
+    if match is None:
+        return None
+    value = parse_number(match[1])
+    return None if value is None else (value, match[2] or "")
+
+
+def parse_step(text: str) -> int | None:
+    """Read a step: ``173``, ``1,730``, ``"173/2353"``, ``173.0``; None when it is none.
+
+    >>> parse_step("173/2353"), parse_step("2e3"), parse_step("2.5")
+    (173, 2000, None)
+    """
+    value = parse_number(text.split("/", 1)[0])
+    if value is None or not math.isfinite(value) or abs(value) > MAX_STEP or value != int(value):
+        return None
+    # Beyond 2**53 a double no longer holds every integer.
+    digits = text.split("/", 1)[0].strip().replace(",", "")
+    return int(digits) if len(digits) < _LONGEST and digits.isdecimal() else int(value)

@@ -1,0 +1,192 @@
+"""How every text log is read: lines in, records out, whatever the dialect.
+
+A dialect is a small class that says what one line means.  All else is here: blocks of lines, ranks, lines
+that tell of events, the ledger of what was not understood, the half line at the end, and the state from which
+the next reading goes on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+from replay_parsers.lines import Block, Line, read_blocks, split_rank
+from replay_parsers.parser import Request
+from replay_parsers.records import Coverage, Finding, Problem, ProblemKind, Records, Run
+from replay_parsers.trainers.columns import ScalarColumns
+from replay_parsers.trainers.events import EventLog
+from replay_parsers.trainers.line_events import is_noise, recognise
+from replay_parsers.trainers.timestamps import printed_time
+
+EXAMPLES = 5
+_EXAMPLE_LENGTH = 160
+
+
+class Book:
+    """What one log has said so far: rows, events, findings, and a count of all else."""
+
+    def __init__(self, request: Request, state: Mapping[str, Any]) -> None:
+        self.run = request.run
+        self.source = request.source
+        self.scalars = ScalarColumns(state.get("scalars"))
+        self.events = EventLog(request.run, request.source, self.scalars, state.get("events"))
+        self.findings: list[Finding] = []
+        self.metadata: dict[str, str] = {}
+        # Recognised, but no scalar and no event.
+        self.other: Counter[str] = Counter()
+        self.not_understood = 0
+        self.examples: list[str] = []
+
+    def state(self) -> dict[str, Any]:
+        return {"scalars": self.scalars.state(), "events": self.events.state()}
+
+    def leave_over(self, line: int, text: str) -> None:
+        """Count a line that says nothing to replay, and keep the first few to show."""
+        self.not_understood += 1
+        if len(self.examples) < EXAMPLES:
+            shown = text.strip()
+            cut = shown[:_EXAMPLE_LENGTH] + (" ..." if len(shown) > _EXAMPLE_LENGTH else "")
+            self.examples.append(f"line {line}: {cut}")
+
+    def event_line(self, line: int, text: str, rank: str = "") -> bool:
+        """Add the event that a line tells of; false when it tells of none."""
+        seen = recognise(text)
+        if seen is None:
+            return False
+        self.events.add_seen(seen, line, printed_time(text), rank)
+        return True
+
+    def other_line(self, line: int, text: str, rank: str = "") -> None:
+        """Deal with a line that the dialect does not know."""
+        if self.event_line(line, text, rank):
+            return
+        if is_noise(text):
+            self.other["timers, rules and progress bars"] += 1
+        elif text.strip():
+            self.leave_over(line, text)
+
+    def finding(self, check: str, line: int, readings: tuple[str, ...], likely: str | None, reasons: str) -> None:
+        """Add something that was read but cannot be right."""
+        self.findings.append(
+            Finding(
+                run=self.run,
+                check=check,
+                source=self.source,
+                locator=f"line {line}",
+                readings=readings,
+                likely=likely,
+                reasons=reasons,
+            )
+        )
+
+    def coverage(self, bytes_read: int, lost_bytes: int, records: int) -> Coverage:
+        """The ledger since the last call."""
+        if self.events.repeats:
+            self.other["events told again by other ranks"] += self.events.repeats
+            self.events.repeats = 0
+        coverage = Coverage(
+            bytes_read=bytes_read,
+            records=records,
+            not_understood=self.not_understood,
+            lost_bytes=lost_bytes,
+            examples=tuple(self.examples),
+            other=dict(self.other),
+        )
+        self.examples, self.not_understood = [], 0
+        self.other.clear()
+        return coverage
+
+    def take_findings(self) -> tuple[Finding, ...]:
+        """The findings since the last call."""
+        findings, self.findings = tuple(self.findings), []
+        return findings
+
+
+class Dialect(Protocol):
+    """What the lines of one trainer mean.
+
+    It is built from the state of an earlier reading (empty at the beginning) and gives it back by ``state``.
+    """
+
+    def __init__(self, state: Mapping[str, Any]) -> None: ...
+
+    def read(self, line: Line, rank: str, text: str, book: Book, *, goes_on: bool = False) -> bool:
+        """Take in one line without its rank; false when it is not the dialect's.
+
+        ``goes_on`` tells that the text continues the line that the last reading ended with.
+        """
+        ...
+
+    def whole(self, text: str, *, goes_on: bool = False) -> bool:
+        """Whether a line that lacks its end of line can be read already: nothing that may follow changes it."""
+        ...
+
+    def unfinished(self) -> str:
+        """What is left open of the last record; "" when nothing is."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """Plain data from which another instance goes on."""
+        ...
+
+
+def read_log(request: Request, format_name: str, dialect_type: type[Dialect]) -> Iterator[Records]:
+    """Read a log line by line as pieces of records.
+
+    Raises :class:`OSError` when the file cannot be opened or read.
+    """
+    book = Book(request, request.state.get("book", {}))
+    dialect = dialect_type(request.state.get("dialect", {}))
+    inside = bool(request.state.get("inside", False))
+    start = request.start
+    for block in read_blocks(request.path, request.source, request.start, request.state.get("lines")):
+        problems = list(block.problems)
+        end = block.end
+        for line in block.lines:
+            # A reading that ended inside a line goes on inside it: what comes first is no new line with a rank.
+            goes_on = inside and line.offset == request.start
+            rank, text = ("", line.text) if goes_on else split_rank(line.text)
+            if not line.terminated and not dialect.whole(text, goes_on=goes_on):
+                end = line.offset
+                problems.append(_half_line(request.source, line))
+            elif not dialect.read(line, rank, text, book, goes_on=goes_on):
+                book.other_line(line.number, text, rank)
+            inside = not line.terminated and end == block.end
+        if block.last and (left := dialect.unfinished()):
+            problems.append(_open_record(request.source, block, left))
+        scalars, events = book.scalars.take(), book.events.take()
+        if block.last and start == end and start > request.start and not problems:
+            return
+        yield Records(
+            source=request.source,
+            format=format_name,
+            start=start,
+            end=end,
+            run=Run(run=request.run, sources=(request.source,), metadata=dict(book.metadata)),
+            events=events,
+            scalars=scalars,
+            problems=tuple(problems),
+            findings=book.take_findings(),
+            coverage=book.coverage(end - start, block.lost_bytes, len(scalars) + len(events)),
+            state={"lines": block.state, "book": book.state(), "dialect": dialect.state(), "inside": inside},
+        )
+        start = end
+
+
+def _half_line(source: str, line: Line) -> Problem:
+    if line.text:
+        message = f"the last line has no end yet and is left for the next reading: {line.text[:80]!r}"
+    else:
+        message = f"{line.end - line.offset:,} zero bytes end the file: reading goes on here when they are written"
+    return Problem(source=source, kind=ProblemKind.TRUNCATED, message=message, line=line.number, offset=line.offset)
+
+
+def _open_record(source: str, block: Block, left: str) -> Problem:
+    return Problem(
+        source=source,
+        kind=ProblemKind.TRUNCATED,
+        message=f"the last record breaks off at {left[:80]!r}; what stands before is kept",
+        line=int(block.state["newlines"]) + 1,
+        offset=block.end,
+    )
