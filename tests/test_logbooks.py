@@ -85,6 +85,7 @@ def test_the_example_in_the_readme_is_sound_and_says_what_it_shows(root: Path, t
     assert records.problems == ()
     assert [event.kind for event in records.events] == [
         "loss_spike",
+        "data_defect",
         "rollback",
         "skip_batches",
         "recurred",

@@ -31,12 +31,11 @@ def recognise(sample: Sample) -> float:
     # A page that shows a timeline, such as the format's own description, begins with prose.
     if not re.match(r"[A-Za-z_]+:(\s|$)", first):
         return 0.0
-    has_run = re.search(r"^run:\s*(#.*)?$", sample.text, re.MULTILINE) is not None
-    has_incidents = re.search(r"^incidents:\s*(#.*)?$", sample.text, re.MULTILINE) is not None
-    if has_run and has_incidents:
+    keys = set(re.findall(r"^(run|incidents):(?:\s|$)", sample.text, re.MULTILINE))
+    if len(keys) == 2:
         return 0.95
     # A run block may fill the sample, and a broken file should still be told what it lacks.
-    return 0.4 if has_run or has_incidents else 0.0
+    return 0.4 if re.search(r"^(run|incidents):\s*$", sample.text, re.MULTILINE) else 0.0
 
 
 def read(request: Request) -> Iterator[Records]:
