@@ -1,0 +1,211 @@
+"""The memory that Python lends to the decoder: a job's fields, columns of rows, and the table of tags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from replay_parsers.records import Scalars
+from replay_parsers.tensorboard import layout
+from replay_parsers.tensorboard.layout import (
+    COUNTS,
+    FORM,
+    LAST_SEGMENT,
+    LAST_STEP,
+    NAME,
+    NAME_LENGTH,
+    NOTED,
+    PIECE_CODE,
+)
+
+ROWS_A_PIECE = 2_000_000
+"""Rows after which a piece is given out: 64 MB of columns."""
+
+_FEWEST_ROWS = 1024
+_FEWEST_TAGS = 64
+_NAME_BYTES_A_TAG = 64
+
+
+class Job:
+    """The fields of a job by their offsets in :mod:`~replay_parsers.tensorboard.layout`."""
+
+    def __init__(self) -> None:
+        self._fields = np.zeros(layout.JOB_BYTES // 8, np.int64)
+        self.address = int(self._fields.ctypes.data)
+
+    def __getitem__(self, offset: int) -> int:
+        return int(self._fields[offset >> 3])
+
+    def __setitem__(self, offset: int, value: int) -> None:
+        self._fields[offset >> 3] = value
+
+
+class Columns:
+    """Room for the rows of a piece; it grows, and the filled part is given out as :class:`Scalars`."""
+
+    def __init__(self, job: Job, rows: int) -> None:
+        self._job = job
+        self._allocate(max(_FEWEST_ROWS, min(rows, ROWS_A_PIECE)))
+
+    def _allocate(self, capacity: int) -> None:
+        # Memory that is not written to costs nothing, so a generous estimate does no harm.
+        self._tag = np.empty(capacity, np.int32)
+        self._segment = np.empty(capacity, np.int32)
+        self._step = np.empty(capacity, np.int64)
+        self._wall_time = np.empty(capacity, np.int64)
+        self._value = np.empty(capacity, np.float64)
+        job = self._job
+        job[layout.TAG_COLUMN] = self._tag.ctypes.data
+        job[layout.SEGMENT_COLUMN] = self._segment.ctypes.data
+        job[layout.STEP_COLUMN] = self._step.ctypes.data
+        job[layout.TIME_COLUMN] = self._wall_time.ctypes.data
+        job[layout.VALUE_COLUMN] = self._value.ctypes.data
+        job[layout.ROW_CAPACITY] = capacity
+        job[layout.ROW_LIMIT] = ROWS_A_PIECE
+
+    def _columns(self) -> list[NDArray[Any]]:
+        return [self._tag, self._segment, self._step, self._wall_time, self._value]
+
+    def grow(self) -> None:
+        """Double the room, keeping the rows."""
+        before = self._columns()
+        self._allocate(2 * len(self._tag))
+        for old, new in zip(before, self._columns(), strict=True):
+            new[: len(old)] = old
+
+    def take(self, tags: tuple[str, ...], rows_expected: int) -> Scalars:
+        """The rows written so far, which become the caller's; room for ``rows_expected`` is made anew."""
+        rows = self._job[layout.ROWS]
+        taken = [column[:rows] if 2 * rows > len(column) else column[:rows].copy() for column in self._columns()]
+        self._job[layout.ROWS] = 0
+        self._allocate(max(_FEWEST_ROWS, min(rows_expected, ROWS_A_PIECE)))
+        return Scalars(tags=tags, tag=taken[0], segment=taken[1], step=taken[2], wall_time=taken[3], value=taken[4])
+
+
+class TagTable:
+    """The tags seen so far, with what the decoder must know of each.
+
+    ``names`` are the tags as text, ``plugins`` the names of plugins that have no FORM_ code of their own, by the
+    number of the tag.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self.names: list[str] = []
+        self.plugins: dict[int, str] = {}
+        self._entries = np.zeros((0, layout.TAG_BYTES // 8), np.int64)
+        self._name_bytes = np.zeros(0, np.uint8)
+        self._slots = np.zeros(0, np.int64)
+        self.make_room(_FEWEST_TAGS, _FEWEST_TAGS * _NAME_BYTES_A_TAG)
+
+    def __len__(self) -> int:
+        return self._job[layout.TAG_COUNT]
+
+    def make_room(self, tags: int, name_bytes: int) -> None:
+        """Move the table to where it has room for that many tags and bytes of their names."""
+        job = self._job
+        entries = np.zeros((tags, layout.TAG_BYTES // 8), np.int64)
+        entries[: len(self._entries)] = self._entries
+        entries[:, layout.NEXT >> 3] = 0  # addresses of entries, which have moved
+        names = np.zeros(name_bytes + 8, np.uint8)
+        names[: len(self._name_bytes)] = self._name_bytes
+        self._entries, self._name_bytes = entries, names
+        self._slots = np.zeros(1 << (4 * tags).bit_length(), np.int64)
+        job[layout.TAGS] = entries.ctypes.data
+        job[layout.TAG_CAPACITY] = tags
+        job[layout.NAMES] = names.ctypes.data
+        job[layout.NAMES_CAPACITY] = name_bytes
+        job[layout.SLOTS] = self._slots.ctypes.data
+        job[layout.SLOT_MASK] = len(self._slots) - 1
+        job[layout.TAGS_HASHED] = 0
+        job[layout.PREVIOUS] = 0
+
+    def grow(self, longest_name: int) -> None:
+        """Make more room, enough for one more tag of ``longest_name`` bytes."""
+        job = self._job
+        self.make_room(2 * job[layout.TAG_CAPACITY], 2 * job[layout.NAMES_CAPACITY] + longest_name + 8)
+
+    def column(self, field: int) -> NDArray[np.int64]:
+        """One field of all tags, as a view: what is written to it, the decoder reads."""
+        return self._entries[: len(self), field >> 3]
+
+    def counts(self) -> NDArray[np.int64]:
+        """How many values of each tag were no scalars, by FORM_ code, as a view of shape [tags, forms]."""
+        return self._entries[: len(self), COUNTS >> 3 : (COUNTS >> 3) + layout.FORM_CODES]
+
+    def name_bytes(self, number: int) -> bytes:
+        """A tag as the file has it."""
+        begin = int(self._entries[number, NAME >> 3])
+        return self._name_bytes[begin : begin + int(self._entries[number, NAME_LENGTH >> 3])].tobytes()
+
+    def read_names(self) -> None:
+        """Bring ``names`` up to date."""
+        for number in range(len(self.names), len(self)):
+            # A tag that is not UTF-8 shows its odd bytes as \xff, and stays apart from any other.
+            self.names.append(self.name_bytes(number).decode("utf-8", errors="backslashreplace"))
+
+    def take_piece(self) -> tuple[str, ...]:
+        """The tags that have rows in this piece, in the order of their codes; the next piece counts anew."""
+        self.read_names()
+        codes = self.column(PIECE_CODE)
+        in_piece = np.flatnonzero(codes >= 0)
+        ordered = in_piece[np.argsort(codes[in_piece])]
+        codes[:] = -1
+        self._job[layout.PIECE_TAGS] = 0
+        return tuple(self.names[number] for number in ordered)
+
+    def take_counts(self) -> dict[str, int]:
+        """Values that were no scalars since the last call, as "histogram: weights" and how many."""
+        self.read_names()
+        counts = self.counts()
+        taken: dict[str, int] = {}
+        for number, form in np.argwhere(counts):
+            kind = layout.FORM_NAMES.get(int(form)) or self.plugins.get(int(number), "unnamed plugin")
+            name = f"{kind}: {self.names[number]}"
+            taken[name] = taken.get(name, 0) + int(counts[number, form])
+        counts[:] = 0
+        return taken
+
+    def state(self) -> dict[str, Any]:
+        """The table as plain data."""
+        names = [self.name_bytes(number) for number in range(len(self))]
+        return {
+            # Bytes that are not UTF-8 are kept in hexadecimal, since text could not hold them.
+            "tags": [name.decode() if _is_text(name) else {"hex": name.hex()} for name in names],
+            "forms": self.column(FORM).tolist(),
+            "last_steps": self.column(LAST_STEP).tolist(),
+            "last_segments": self.column(LAST_SEGMENT).tolist(),
+            "noted": np.flatnonzero(self.column(NOTED)).tolist(),
+            "plugins": {str(number): name for number, name in self.plugins.items()},
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Fill the empty table from what :meth:`state` gave."""
+        names = [bytes.fromhex(name["hex"]) if isinstance(name, dict) else name.encode() for name in state["tags"]]
+        padded = [name + bytes(-len(name) % 8) for name in names]
+        joined = b"".join(padded)
+        count = len(names)
+        self.make_room(max(_FEWEST_TAGS, 2 * count), max(_FEWEST_TAGS * _NAME_BYTES_A_TAG, 2 * len(joined)))
+        self._name_bytes[: len(joined)] = np.frombuffer(joined, np.uint8)
+        self._job[layout.TAG_COUNT] = count
+        self._job[layout.NAMES_USED] = len(joined)
+        lengths = np.array([len(name) for name in padded], np.int64)
+        self.column(NAME)[:] = np.cumsum(lengths) - lengths
+        self.column(NAME_LENGTH)[:] = [len(name) for name in names]
+        self.column(FORM)[:] = state["forms"]
+        self.column(LAST_STEP)[:] = state["last_steps"]
+        self.column(LAST_SEGMENT)[:] = state["last_segments"]
+        self.column(PIECE_CODE)[:] = -1
+        self.column(NOTED)[state["noted"]] = 1
+        self.plugins = {int(number): str(name) for number, name in state["plugins"].items()}
+
+
+def _is_text(name: bytes) -> bool:
+    try:
+        name.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
