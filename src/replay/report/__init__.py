@@ -1,0 +1,5 @@
+"""A run's post-mortem as one HTML file that needs no network."""
+
+from replay.report.build import build_report
+
+__all__ = ["build_report"]

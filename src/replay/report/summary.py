@@ -1,0 +1,250 @@
+"""What an engineer must know in half a minute: what the run is, what happened, what it cost, what is not known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from replay.output import is_missing
+from replay.report.checks import Checks
+from replay.report.drawn import with_branch
+from replay.report.reading import RunReading, records
+from replay.report.words import count, listed, moment, number, shortened, size, spelled, steps
+
+GRAVITY = (
+    "loss_explosion",
+    "nan_loss",
+    "divergence",
+    "loss_scale_floor",
+    "crash",
+    "hang",
+    "loss_spike",
+    "loss_scale_drop",
+    "grad_norm_spike",
+    "attention_logit_growth",
+    "activation_norm_drift",
+    "overflow_skip",
+    "plateau",
+    "throughput_drop",
+    "gap",
+)
+"""Symptoms, gravest first: what ends a run before what slows it."""
+
+SETTLED = {"recovered", "recovered_by_itself", "completed"}
+
+_SEVERITY_ORDER = {"critical": 0, "warning": 1, "info": 2}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A number that stands by itself, its name, and one remark."""
+
+    label: str
+    value: str
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """``tone`` colours the headline: critical, warning, or quiet; never good, for silence proves nothing."""
+
+    identity: str
+    headline: str
+    tone: str
+    sentences: list[str]
+    figures: list[Figure]
+
+
+def summarise(reading: RunReading, checks: Checks) -> Summary:
+    """The report's first screen, in plain words."""
+    headline, tone = _headline(reading, checks)
+    sentences = [_record(reading), _incidents(reading), _attempts(reading), _end(reading), _unknown(checks)]
+    return Summary(
+        identity=_identity(reading.facts),
+        headline=headline,
+        tone=tone,
+        sentences=[sentence for sentence in sentences if sentence],
+        figures=_figures(reading, checks),
+    )
+
+
+def _identity(facts: dict[str, Any]) -> str:
+    parts = [str(facts.get("organisation") or ""), size(facts.get("parameters"))]
+    parts += [str(facts.get(name) or "") for name in ("hardware", "precision", "optimizer", "batch", "schedule")]
+    known = [part for part in parts if part]
+    return " · ".join(known) if known else "The sources say nothing of this run's configuration."
+
+
+def _headline(reading: RunReading, checks: Checks) -> tuple[str, str]:
+    incident = _gravest(reading.incidents)
+    if incident is not None:
+        what = spelled(_worst_symptom(incident["saw"]) or (incident["cause"] or ["incident"])[0])
+        where = f" at step {steps(incident['step'])}" if not is_missing(incident["step"]) else ""
+        when = f" on {moment(incident['time'], 'day')}" if not is_missing(incident["time"]) else ""
+        did = listed([spelled(kind) for kind in incident["did"]]) or "nothing on record"
+        then = listed([spelled(kind) for kind in incident["then"] if kind != "not_stated"]) or "not stated"
+        grave = GRAVITY.index(_worst_symptom(incident["saw"]) or GRAVITY[-1]) <= GRAVITY.index("loss_spike")
+        tone = "critical" if grave else "warning"
+        return f"Gravest incident: {what}{where}{when}. Done: {did}. Then: {then}.", tone
+    flags = records(reading.flags)
+    if flags:
+        first = min(flags, key=lambda flag: (_SEVERITY_ORDER.get(str(flag["severity"]), 3), flag["step"]))
+        tone = "critical" if first["severity"] == "critical" else "warning"
+        what = f"{first['severity']} flag of the rule “{first['rule']}” at step {steps(first['step'])}"
+        return f"No incident on record, but rules fired. First of the gravest: {what}: {first['message']}", tone
+    if checks.checked:
+        fired = "It fired on nothing" if len(checks.checked) == 1 else "None of them fired"
+        rest = f"; {count(len(checks.unchecked), 'rule')} could not be checked" if checks.unchecked else ""
+        return f"No incident on record. {count(len(checks.checked), 'rule')} could be checked. {fired}{rest}.", "quiet"
+    return "No incident on record, and no rule could be checked: this report cannot say how the run went.", "warning"
+
+
+def _worst_symptom(saw: list[str]) -> str | None:
+    known = [kind for kind in saw if kind in GRAVITY]
+    return min(known, key=GRAVITY.index) if known else None
+
+
+def _gravest(incidents: pd.DataFrame) -> dict[str, Any] | None:
+    """The incident with the gravest symptom; among equals the one that was not settled, then the latest."""
+    rows = records(incidents)
+    if not rows:
+        return None
+
+    def rank(position: int) -> tuple[int, bool, int]:
+        worst = _worst_symptom(rows[position]["saw"])
+        gravity = len(GRAVITY) if worst is None else GRAVITY.index(worst)
+        return gravity, bool(SETTLED & set(rows[position]["then"])), -position
+
+    best: dict[str, Any] = rows[min(range(len(rows)), key=rank)]
+    return best
+
+
+def _record(reading: RunReading) -> str:
+    facts = reading.facts
+    parts = []
+    if not is_missing(facts.get("first_step")) and not is_missing(facts.get("last_step")):
+        parts.append(f"steps {steps(facts['first_step'], facts['last_step'])}")
+    times = reading.events["time"].dropna()
+    times = pd.concat([times, *(signal.rows["wall_time"].dropna() for signal in reading.signals.values())])
+    if len(times):
+        first, last = moment(times.min(), "day"), moment(times.max(), "day")
+        parts.append(first if first == last else f"{first} to {last}")
+    sources = list(facts.get("sources") or [])
+    told = f", told by {count(len(sources), 'source')}" if sources else ""
+    return f"The record covers {listed(parts)}{told}." if parts else f"The record names no step and no date{told}."
+
+
+def _incidents(reading: RunReading) -> str:
+    n = len(reading.incidents)
+    if not n:
+        return ""
+    seen = Counter(spelled(kind) for saw in reading.incidents["saw"] for kind in set(saw))
+    done = Counter(spelled(kind) for did in reading.incidents["did"] for kind in set(did))
+    text = f"{count(n, 'incident')} on record"
+    if seen:
+        text += f". Seen most: {_most(seen)}"
+    if done:
+        text += f". Done most: {_most(done)}"
+    again = int(reading.incidents["recurred_after"].notna().sum())
+    return f"{text}. {f'After {again} of them the symptom came back.' if again else ''}".strip()
+
+
+def _most(counter: Counter[str], limit: int = 3) -> str:
+    ranked = sorted(counter.items(), key=lambda item: (-item[1], item[0]))[:limit]
+    return listed([f"{kind} ({n}×)" for kind, n in ranked])
+
+
+def _attempts(reading: RunReading) -> str:
+    n = len(reading.attempts)
+    if n < 2:
+        return ""
+    text = f"Training was restarted {count(n - 1, 'time')}"
+    lost = reading.attempts["lost_steps"].fillna(0)
+    if lost.sum():
+        return f"{text}; {number(lost.sum())} steps that had been trained were rolled back."
+    return f"{text}; no rolled-back steps are on record."
+
+
+def _end(reading: RunReading) -> str:
+    loss = reading.signals.get("loss")
+    if loss is None or loss.rows.empty:
+        return (
+            "No loss was logged that replay recognises, so this report has no curve to show."
+            if len(reading.tags)
+            else ""
+        )
+    rows = with_branch(loss.rows, reading.attempts)
+    value, step = rows["value"].to_numpy(float), rows["step"].to_numpy(np.int64)
+    good = np.isfinite(value)
+    if not good.any():
+        return "Not one logged loss is a finite number."
+    low = int(np.where(good, value, np.inf).argmin())
+    lowest = f"lowest {number(value[low])} at step {steps(step[low])}"
+    if good[-1]:
+        return f"The loss was {lowest}, and last {number(value[-1])} at step {steps(step[-1])}."
+    return (
+        f"The loss ends as {'NaN' if np.isnan(value[-1]) else number(value[-1])} at step {steps(step[-1])}; "
+        f"it was {lowest}."
+    )
+
+
+def _unknown(checks: Checks) -> str:
+    """What the reader must not conclude."""
+    doubts = []
+    if checks.problems:
+        doubts.append(f"{count(len(checks.problems), 'place')} in the sources could not be read")
+    if checks.not_understood:
+        doubts.append(f"{count(checks.not_understood, 'line or record', 'lines or records')} were not understood")
+    if checks.findings:
+        doubts.append(f"{count(len(checks.findings), 'statement')} cannot be right as it stands")
+    if checks.unchecked:
+        doubts.append(
+            f"{count(len(checks.unchecked), 'rule')} had no data ({shortened([c.name for c in checks.unchecked], 3)})"
+        )
+    if checks.masked_nan:
+        doubts.append("the loss may hide NaN")
+    return f"Not known: {listed(doubts)}." if doubts else ""
+
+
+def _figures(reading: RunReading, checks: Checks) -> list[Figure]:
+    facts = reading.facts
+    figures = []
+    if not is_missing(facts.get("last_step")):
+        figures.append(Figure(label="Last step", value=steps(facts["last_step"])))
+    n = len(reading.incidents)
+    open_ones = sum(not SETTLED & set(then) for then in reading.incidents["then"])
+    figures.append(
+        Figure(
+            label="Incidents", value=f"{n:,}", remark=f"{open_ones:,} without a stated recovery" if n else "on record"
+        )
+    )
+    critical = int((reading.flags["severity"] == "critical").sum())
+    figures.append(
+        Figure(
+            label="Flags",
+            value=f"{len(reading.flags):,}" if checks.checked or len(reading.flags) else "—",
+            remark=f"{critical:,} critical" if checks.checked or len(reading.flags) else "no rule could be checked",
+        )
+    )
+    if len(reading.attempts):
+        lost = reading.attempts["lost_steps"].fillna(0).sum()
+        figures.append(
+            Figure(label="Attempts", value=f"{len(reading.attempts):,}", remark=f"{number(lost)} steps rolled back")
+        )
+    hours = reading.incidents["lost_hours"].dropna()
+    if len(hours):
+        figures.append(
+            Figure(label="Hours lost", value=number(hours.sum()), remark=f"stated for {len(hours):,} of {n:,}")
+        )
+    figures.append(
+        Figure(
+            label="Rules checked",
+            value=f"{len(checks.checked):,} of {len(checks.checked) + len(checks.unchecked):,}",
+            remark="the rest had no data" if checks.unchecked else "",
+        )
+    )
+    return figures
