@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from replay_parsers.chronicles import changes, moves, vocabulary
+from replay_parsers.chronicles import changes, moves
 from replay_parsers.chronicles.clauses import clauses
 from replay_parsers.chronicles.drafts import Draft
 from replay_parsers.chronicles.phrases import flags, hours, nodes, number, positions
-from replay_parsers.chronicles.vocabulary import Term
+from replay_parsers.chronicles.words import ACTIONS, CAUSES, OUTCOMES, SYMPTOMS, Term
 from replay_parsers.records import EventKind, Role
 
 K = EventKind
@@ -83,21 +83,18 @@ def _read_clause(clause: str, sentence: str) -> list[Draft]:
 
 
 def _terms(clause: str) -> list[Term]:
+    """The terms that a clause tells, in the order of its words."""
     bare = re.sub(r"`[^`]*`", " ", clause)
-    told: list[Term] = []
+    told: list[tuple[int, Term]] = []
     hidden: set[EventKind] = set()
-    for group in (vocabulary.SYMPTOMS, vocabulary.CAUSES, vocabulary.ACTIONS, vocabulary.OUTCOMES):
-        for term in group:
-            if term.kind in hidden or any(term.kind is other.kind for other in told):
-                continue
-            if term.pattern.search(bare) and not (term.unless and term.unless.search(bare)):
-                told.append(term)
-                hidden |= term.hides
-    told = [term for term in told if term.kind not in hidden]
-    told.sort(key=lambda term: term.pattern.search(bare).start())  # type: ignore[union-attr]
-    if not any(term.kind in _NODE_KINDS for term in told) and nodes(bare) and _BREAKS.search(bare):
-        told.append(_NODE_TERM)
-    return told
+    for term in (*SYMPTOMS, *CAUSES, *ACTIONS, *OUTCOMES):
+        if found := term.found(bare):
+            told.append((found.start(), term))
+            hidden |= term.hides
+    told = [(start, term) for start, term in told if term.kind not in hidden]
+    if not any(term.kind in _NODE_KINDS for _, term in told) and nodes(bare) and _BREAKS.search(bare):
+        told.append((0, _NODE_TERM))
+    return [term for _, term in sorted(told, key=lambda pair: pair[0])]
 
 
 _NODE_TERM = Term(K.NODE_FAILURE, re.compile(""))

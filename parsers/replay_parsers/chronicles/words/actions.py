@@ -1,0 +1,128 @@
+"""What was done."""
+
+from replay_parsers.chronicles.words.term import Term, term
+from replay_parsers.records import EventKind as K
+
+_MACHINES = r"(?:nodes?|hosts?|machines?|instances?)\b"
+_OUT = r"\b(?:remov|exclud|drain|cordon|blacklist|isolat|tak(?:e|ing)|took)\w*"
+
+ACTIONS: tuple[Term, ...] = (
+    term(
+        K.START,
+        r"\btraining (?:starts?|started|begins|began|launched|kicked off)\b",
+        r"\b(?:we |officially )?start(?:s|ed|ing)? (?:the )?(?:main |full |pre-?)?training\b",
+        r"^\W*launch(?:ed)?\W*$|\bkicked off (?:the )?(?:main |full )?(?:training|run)\b",
+        r"\b(?:launch|start|began|begin|kick)\w*(?: off)? (?:\w+ ){0,3}(?:experiment|run|lineage)\b(?!s)",
+        r"^\W*(?:开始训练|训练开始|正式开始训练|启动训练)\W*$",
+        unless=(
+            r"\bfrom (?:the )?(?:step|iteration|global|checkpoint|last|\d)|从",
+            r"\bre-?start|\bcrash|\bagain\b|\bhang|\bdiverg|\bwhen starting\b",
+        ),
+    ),
+    term(
+        K.MAINTENANCE,
+        r"\bmaintenance\b|\b(?:cluster|driver|machine|firmware)\b..20..\bupgrad\w*|\bplanned (?:downtime|outage)",
+        r"维护|升级驱动|停机",
+    ),
+    term(
+        K.NODE_REPLACEMENT,
+        rf"\b(?:replac|swap|exchang)\w* (?:out )?(?:the |a |one |bad |faulty |failed |broken |this |that )*(?:\w+ )?{_MACHINES}",
+        rf"{_OUT} (?:the |a |one |bad |faulty |slow |culprit |this |that |out )*(?:\w+ )?{_MACHINES}",
+        r"\bkick\w*\b..20..\bout\b|\banother node pool|\bnew node pool",
+        rf"\b{_MACHINES}..12..\b(?:was|were|been|got) (?:removed|replaced|swapped|excluded|drained)",
+        r"\b(?:replac|swap|remov|exclud|drain|cordon)\w* (?:out |the |gpu )*[a-z]{1,10}[-_]?\d{2,6}\b|\bculprit node\b..15..\bexclud",
+        r"踢出|换节点|换一批节点|换了?(?:一?个|一?台)?(?:新)?(?:节点|机器)|剔除|替换..6..(?:节点|机器)|更换..4..节点",
+        r"--exclude\b",
+        unless=(r"\bability to\b|\bcan take hours\b|\bthrough a script\b|\bto replace a bad\b",),
+        hides=(K.NODE_FAILURE,),
+    ),
+    term(
+        K.MONITORING_CHANGE,
+        r"\b(?:print|log|record|track|monitor)(?:s|ing|ged)?\b (?:the |more |out |extra |additional |also |of )*(?:[\w/+-]+ ){0,3}?"
+        r"(?:loss(?:es)?|norms?|metrics?|gradients?|stat\w*|histograms?)\b",
+        r"\b(?:add\w*|more) (?:\w+ ){0,3}?(?:logging|monitoring|alerts?|dashboards?)\b",
+        r"(?:打印|记录|监控)..15..(?:loss|norm|损失|范数)|loss..4..打印",
+        unless=(r"\btensorboard (?:record|log)", r"\bmain log\b|\blog file\b"),
+    ),
+    term(
+        K.DATA_MIX_RAMP,
+        r"\bsmooth\w*\b..30..\b(?:distribution|data|shift|mix\w*)",
+        r"\bwarm\w*[ -]?up\b..50..\bratio|\bratio\b..30..\bwarm",
+        r"\b(?:gradually|slowly|progressively)\b..40..\b(?:data|mix\w*|ratio|proportion)",
+        r"逐渐..12..(?:分布|比例|配比)|平滑..8..(?:分布|数据)|数据..8..warm",
+        hides=(K.DATA_CHANGE,),
+    ),
+    term(K.DATA_RESHUFFLE, r"\bre-?shuffl\w*|\bshuffl\w* (?:the )?(?:data|samples) again", r"重新打乱|打乱数据|重新shuffle"),
+    term(
+        K.DATA_CHANGE,
+        r"\b(?:chang\w*|switch\w*|replac\w*|swap\w*) (?:\w+ ){0,4}?(?:to )?..30..\b(?:data(?:sets?)?|corpus|corpora|data mix\w*|mixture)\b"
+        r"(?! ?load)",
+        r"\b(?:add(?:ed|ing|s)?|remov\w*|drop(?:ped|ping|s)?|delet\w*|filter\w*) (?!steps?|iterations?)..25..\b(?:data(?:sets?)?|corpus|shards?|"
+        r"documents)\b",
+        r"\b(?:self-supervised|text)[ -](?:pre-?training )?only\b|\bnew data mix\w*|\bremov\w* (?:them|it|the noisy)\b",
+        r"\bepoch (?:2|two)\b|\bsecond epoch\b",
+        r"换..16..(?:数据|纯文本|语料)|(?:加入?|增加|去掉|删除|移除)..16..(?:数据|语料)",
+        unless=(
+            r"\bstable\b|\breshuffl|\bdata ?load\w*|\bdata ?parallel|\bcop(?:y|ied) data|\bskip\w*|跳过|数据加载|\bdistribution chang|"
+            r"\bcannot read\b",
+            r"\btensorboard\b|\bcheckpoints?\b",
+            r"\bone way to\b|\bif you\b",
+        ),
+    ),
+    term(
+        K.LR_REWARM,
+        r"\bre-?warm\w*\b..25..\b(?:learning rate|lr)\b|\b(?:learning rate|lr)\b..15..\bre-?warm\w*",
+        r"\bwarm\w*[ -]?up\b..60..\b(?:learning rate|lr)\b|\b(?:lr|learning rate)\b..12..\bwarm\w*[ -]?up",
+        r"学习率..10..(?:重新)?(?:warm|预热)|\blr\b..12..warmup",
+        unless=(
+            r"\brequires? warm|\bneed\w* (?:to )?warm|也需要|\blogic\b|逻辑|\bremov|\bhas ended|\blonger\b|\bend of\b|\bduring\b|"
+            r"warm-?up (?:stopped|ended|end)|去掉|--lr-warmup|\bmoment where\b|\bstopped\b|\bis always\b|\bcan't\b|\brelated to\b",
+            r"\bwarm-?up (?:samples|steps)\b|\bramp-?up phase\b",
+        ),
+    ),
+    term(
+        K.LR_SCHEDULE_CHANGE,
+        r"\b(?:remov|drop|turn\w* off|disabl|without)\w* (?:the )?(?:lr )?warm-?up\b|去掉..4..warm-?up",
+    ),
+    term(
+        K.SOFTWARE_CHANGE,
+        r"\bchang\w*\b..30..\bimplementation|\b(?:using|use|switch\w* to) another\b..30..\bencoding|\bposition[_ ]ids?\b",
+        r"\b(?:upgrad|downgrad|updat)\w* (?:to |our |the )*(?:\w+ )?(?:torch|pytorch|cuda|nccl|megatron|deepspeed|apex|python|transformers?|flash)",
+        r"\bswitched\b..60..(?:\b(?:branch|commit|version|release)\b|@|\b[0-9a-f]{7,40}\b)",
+        r"\brolling back to the last commit|\bgit checkout [0-9a-f]{7,40}",
+        r"(?:升级|更换|改成?)..12..(?:版本|逻辑|实现)|升级..8..(?:驱动|框架)",
+        unless=(r"\bdriver upgrade",),
+    ),
+    term(
+        K.CODE_FIX,
+        r"\b(?:fix|patch|repair|mend)(?:ed|ing|es)?\b (?!std|init)..40..\b(?:bugs?|code|issue|problem|it|leak|deadlock|race)\b",
+        r"\b(?:bug|issue|problem)\b..30..\b(?:was |is |been |got )?(?:fixed|patched|solved|resolved)\b",
+        r"\b(?:solved|resolved|fixed) by\b|\bwork-?around\b|\bband-?aid\b",
+        r"修复|修了..6..bug|修正了",
+        unless=(r"\bnot (?:yet )?(?:fixed|resolved)", r"\b(?:to be|needs? to be|should be|supposed to be) fixed"),
+    ),
+    term(
+        K.OPTIMIZER_RESET,
+        r"\b(?:reset|resetting|re-?initiali[sz]\w*|discard\w*)\b (?:the )?(?:\w+ )?(?:optim\w*|adam\w*)|\boptimi[sz]er(?: states?)? (?:was |is |were )?reset",
+        r"重置..4..(?:优化器|optimizer)",
+        unless=(r"\bnext, will\b|\bonly to realize\b",),
+    ),
+    term(
+        K.RESTART_FROM_SCRATCH,
+        r"\b(?:re-?start\w*|start\w*|re-?run|again|rerun\w*|train\w*)\b..25..\b(?:from scratch|from the beginning|from (?:iteration|step) 0)\b",
+        r"\broll\w* back to (?:iteration|step) 0\b|\bfrom scratch\b",
+        r"从头(?:开始|训练|再来)|从零(?:开始|训练)|重头",
+        unless=(r"\bif it doesn|\bwhen starting\b|\bTrain from scratch for\b|\boptimizer from scratch\b",),
+    ),
+    term(K.SEED_CHANGE, r"\b(?:new|chang\w*|different|another) (?:the )?(?:random )?seed\b", r"换..4..种子|更换..4..seed"),
+    term(
+        K.ARCHITECTURE_CHANGE,
+        r"\b(?:add|activat|enabl|us|try|remov|without|chang)\w*\b..20..\b(?:embed\w*[ -]?(?:layer ?)?norm|embedding layernorm|normformer|layer ?norm in)",
+        r"\bmodel (?:design|shape)\b..20..\bchang\w*|\bwidth/depth\b",
+        unless=(r"\bcan't be\b|\bbut it was also\b",),
+    ),
+    term(
+        K.OPTIMIZER_SWAP,
+        r"\b(?:switch\w*|swap\w*|mov\w*|chang\w*) (?:\w+ ){0,3}?to (?:\w+ ){0,2}?(?:sgd|adamw?|adafactor|lion|muon|shampoo|lamb)\b",
+    ),
+)

@@ -1,0 +1,39 @@
+"""What came of it."""
+
+from replay_parsers.chronicles.words.term import Term, term
+from replay_parsers.records import EventKind as K
+
+_MAYBE = r"\b(?:might|may|should|could|hope\w*|expect\w*|seems?|would|will|if)\b|推测|应该|希望"
+
+OUTCOMES: tuple[Term, ...] = (
+    term(
+        K.RECOVERED,
+        r"\bseems? (?:to be )?(?:\w+ )?stable\b|\b(?:is|was|became|remained|running) (?:now )?stable\b",
+        r"\bback to (?:normal|its? usual)\b|\bsolved the (?:problem|issue)\b|\bthat (?:fixed|solved) it\b",
+        r"似乎能?稳定|稳定了|恢复正常|问题解决",
+        unless=(r"\bloss[ -]?scal", r"\bshould\b|\bhope|\bmore stable\b|\bto keep\b"),
+    ),
+    term(
+        K.ABANDONED,
+        r"\babolish\w*|\babandon\w*|\bgiv\w* up\b|\bgave up\b|\bdiscard(?:ed)? (?:this|the) (?:run|attempt)",
+        r"\bstopp?(?:ed|ing) (?:this|the) (?:experiment|training|run)\b|\bkilled (?:this|the) (?:experiment|run)\b",
+        r"废除|废弃|放弃|作废",
+        unless=(r"\bplan\b..10..\babandon",),
+    ),
+    term(
+        K.UNAFFECTED,
+        r"\bnothing changes?d?\b|\b(?:made )?no (?:change|difference|improvement|effect)\b",
+        r"\b(?:did ?n[o']t|did not|hasn't|has not|doesn't) (?:help|change anything|make (?:a|any) difference)",
+        r"\bhasn't helped\b|\bidentical loss\b|\bsame trajectory\b|\bfailed (?:too|in a very similar way)\b|\bvery similar (?:failure|to exp)",
+        r"不解决问题|没有(?:变化|改善|效果)|无效|没用",
+        unless=(r"\bno config change\b",),
+    ),
+    term(
+        K.RECOVERED_BY_ITSELF,
+        r"\brecover\w*\b..20..\b(?:automatic\w*|by (?:itself|themselves)|on (?:its|their) own)",
+        r"\b(?:luckily|quickly|eventually|mostly|fully|soon) (?:it )?recover(?:ed|ing|s)\b|\bit recovered\b|\bloss recovered\b",
+        r"\bcame (?:back )?down (?:by itself|on its own)\b|\b(?:some|about|took|in) ~?\d+ (?:iterations|steps) to recover\b",
+        r"(?:自动|自行|自己)恢复了?",
+        unless=(_MAYBE, r"\bcouldn't\b|\bcan'?t\b|\bnot recover|\bnever recovered|\brecovery time\b|\bcheckpoint\b|\bas a result of\b"),
+    ),
+)
