@@ -249,14 +249,15 @@ class _Splitter:
         if self.passing_over:
             self.passing_over = False
             self.lost_bytes += size
-        elif b"\r" in raw:
-            self._overwritten(raw, offset, offset + size, lines)
-        elif raw:
-            self._add(raw, offset, offset + size, lines)
+        elif shown := raw.rstrip(b"\r"):
+            self._overwritten(shown, offset, offset + size, lines)
         self.newlines += 1
 
     def _overwritten(self, raw: bytes, offset: int, end: int, lines: list[Line]) -> None:
-        """Add what a terminal showed one after the other on a line; a Windows line end is the simplest case."""
+        """Add what a terminal showed one after the other on a line: mostly one thing."""
+        if b"\r" not in raw:
+            self._add(raw, offset, end, lines)
+            return
         parts = raw.split(b"\r")
         for part in parts[:-1]:
             if part:
@@ -298,6 +299,9 @@ class _Splitter:
         return len(rest)
 
     def _add(self, raw: bytes, offset: int, end: int, lines: list[Line], *, terminated: bool = True) -> None:
+        if raw.startswith(b"\0"):
+            # A crashed file system leaves zeros where the writer has gone on: the line begins after them.
+            raw = raw.lstrip(b"\0")
         if len(raw) > LONGEST_LINE:
             lost = len(raw) - LONGEST_LINE
             self.lost_bytes += lost

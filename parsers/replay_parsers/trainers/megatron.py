@@ -15,7 +15,6 @@ Every field is kept under the key that the log prints.  A field counts once its 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -24,7 +23,8 @@ from typing import Any
 
 from replay_parsers.lines import Line, split_rank
 from replay_parsers.parser import Parser, Request, Sample
-from replay_parsers.records import EventKind, Records
+from replay_parsers.records import Records
+from replay_parsers.trainers.megatron_meaning import RecordMeaning
 from replay_parsers.trainers.numbers import number_with_unit, parse_number
 from replay_parsers.trainers.reading import Book, read_log
 from replay_parsers.trainers.timestamps import printed_time
@@ -79,17 +79,8 @@ _PRELUDE = (
 )
 _LONGEST_FIELD = 200
 _MOST_KEYS = 4_096
+_MOST_PIECES = 1_000
 _REMEMBERED_STEPS = 64
-_SKIPPED = "number of skipped iterations"
-_NAN = "number of nan iterations"
-_GRAD_NORM = "grad norm"
-_LOSS_SCALE = "loss scale"
-_ABSENT_AFTER = 5
-
-
-def is_loss(key: str) -> bool:
-    """Whether a key of a record names a training loss; a loss scale is none."""
-    return key.endswith("loss") and "scale" not in key
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +101,7 @@ class Megatron:
         self.rank: str = state.get("rank", "")
         self.time: int | None = state.get("time")
         self.tail: str = state.get("tail", "")
-        self.has_loss = bool(state.get("has_loss", False))
-        # What else must be known of the record once it is complete.
-        self.marks: dict[str, float] = dict(state.get("marks", {}))
-        self.previous = dict(state.get("previous", {}))
-        self.previous_step: int | None = state.get("previous_step")
-        self.overflowed = bool(state.get("overflowed", False))
-        self.stale = bool(state.get("stale", False))
-        self.zero_norms = int(state.get("zero_norms", 0))
+        self.meaning = RecordMeaning(state.get("meaning", {}))
         # Steps lately reported and by whom: other ranks repeat them, sometimes late.
         self.recent: dict[int, str] = {int(step): rank for step, rank in state.get("recent", [])}
         self.restarts = int(state.get("restarts", 0))
@@ -130,13 +114,7 @@ class Megatron:
             "rank": self.rank,
             "time": self.time,
             "tail": self.tail,
-            "has_loss": self.has_loss,
-            "marks": dict(self.marks),
-            "previous": dict(self.previous),
-            "previous_step": self.previous_step,
-            "overflowed": self.overflowed,
-            "stale": self.stale,
-            "zero_norms": self.zero_norms,
+            "meaning": self.meaning.state(),
             "recent": [list(pair) for pair in self.recent.items()],
             "restarts": self.restarts,
             "repeating": self.repeating,
@@ -152,7 +130,7 @@ class Megatron:
 
     def read(self, line: Line, rank: str, text: str, book: Book, *, goes_on: bool = False) -> bool:
         pieces = text.split("|")
-        if len(pieces) == 1 and not goes_on:
+        if (len(pieces) == 1 and not goes_on) or len(pieces) > _MOST_PIECES:
             return False
         # All but GPT-NeoX begin with the header.
         header = _HEADER.search(pieces[0]) if len(pieces) > 1 else None
@@ -182,7 +160,7 @@ class Megatron:
         if continued is not None:
             self._fields(continued, 0, line, book)
         self._open(header, rank, pieces[at], book)
-        own = [piece for piece in pieces[:at] if "samples/sec" in piece]
+        own = [piece[piece.index("samples/sec") :] for piece in pieces[:at] if "samples/sec" in piece]
         self._fields([*own, *pieces[at + 1 :]], 0, line, book)
 
     def _continued(self, pieces: list[str], rank: str, goes_on: bool) -> list[str] | None:
@@ -207,7 +185,7 @@ class Megatron:
         if book.events.restarts != self.restarts:
             self.restarts = book.events.restarts
             self.recent = {}
-        self.repeating = bool(rank) and self.recent.get(step, rank) != rank
+        self.repeating = bool(rank) and self._told_by_another(step, rank)
         if self.repeating:
             book.other["records repeated by other ranks"] += 1
         elif rank:
@@ -215,15 +193,17 @@ class Megatron:
             if len(self.recent) > _REMEMBERED_STEPS:
                 del self.recent[next(iter(self.recent))]
         if not self.repeating:
-            self.previous_step = self.step
-            self.previous = self.marks
-            self.marks = {}
-            self.has_loss = False
-            self.overflowed = book.events.overflow_told_since_report()
-            book.events.reported()
+            self.meaning.begin(step, book)
         self.step, self.rank, self.tail = step, rank, ""
         start = header.start()
         self.time = printed_time(piece[:start]) if start > 12 else None
+
+    def _told_by_another(self, step: int, rank: str) -> bool:
+        """Whether another rank has reported the step; one that lags behind may begin before the first."""
+        if step in self.recent:
+            return self.recent[step] != rank
+        lags = 0 < len(self.recent) < _REMEMBERED_STEPS and step < min(self.recent)
+        return lags and rank not in self.recent.values()
 
     def _fields(self, pieces: list[str], start: int, line: Line, book: Book) -> None:
         """Take in the fields of the open record; the last piece has no bar after it yet."""
@@ -238,10 +218,7 @@ class Megatron:
             except (KeyError, ValueError):
                 del keys[len(values) :]
                 self._unusual(piece, key, value, line, keys, values, book)
-        step = self.step
-        if step is not None and keys and not self.repeating:
-            book.scalars.add(step, keys, values, self.time)
-            self._judge(dict(zip(keys, values, strict=True)), line, book)
+        self._keep(keys, values, line, book)
         tail = pieces[-1]
         if (
             tail
@@ -251,14 +228,17 @@ class Megatron:
             tail = ""
         self.tail = tail
 
+    def _keep(self, keys: list[str], values: list[float], line: Line, book: Book) -> None:
+        if self.step is not None and keys and not self.repeating:
+            book.scalars.add(self.step, keys, values, self.time)
+            self.meaning.take(dict(zip(keys, values, strict=True)), line.number, self.time, book)
+
     def _unusual(
         self, piece: str, key: str, value: str, line: Line, keys: list[str], values: list[float], book: Book
     ) -> None:
         """A field with a new key, a unit, a remark, or another record's header in it."""
         if (header := _HEADER.search(piece)) is not None and self.step is not None:
-            if keys and not self.repeating:
-                book.scalars.add(self.step, list(keys), list(values), self.time)
-                self._judge(dict(zip(keys, values, strict=True)), line, book)
+            self._keep(list(keys), list(values), line, book)
             keys.clear()
             values.clear()
             self._open(header, self.rank, piece, book)
@@ -283,83 +263,6 @@ class Megatron:
         if len(self._keys) < _MOST_KEYS:
             self._keys[printed] = key
         return key
-
-    def _judge(self, fields: dict[str, float], line: Line, book: Book) -> None:
-        """Draw from the fields what they mean; a record is complete once its counter of nan iterations is there."""
-        for key, value in fields.items():
-            if key.endswith("loss") and is_loss(key):
-                self.has_loss = True
-                if not math.isfinite(value):
-                    self.marks["nonfinite"] = value
-        for key in (_SKIPPED, _GRAD_NORM, _LOSS_SCALE):
-            if key in fields:
-                self.marks[key] = fields[key]
-        if _NAN in fields and self.step is not None:
-            self._judge_loss(self.step, fields[_NAN], line, book)
-            self._judge_grad_norm(self.step, line, book)
-
-    def _judge_loss(self, step: int, nan_iterations: float, line: Line, book: Book) -> None:
-        skipped = self.marks.get(_SKIPPED, 0.0)
-        previous = self.previous_step
-        if previous is None and step == 1:
-            previous = 0
-        interval = step - previous if previous is not None and step > previous else None
-        if skipped > 0 and not self.overflowed:
-            book.events.add(
-                EventKind.OVERFLOW_SKIP,
-                line.number,
-                f"{skipped:g} skipped iterations reported at iteration {step}",
-                step=step if interval is None else step - interval + 1,
-                step_end=step,
-                time=self.time,
-                detail={"skipped": f"{skipped:g}"},
-            )
-        # A skipped iteration adds nothing to the loss: where all were skipped, its absence says no more.
-        all_skipped = skipped > 0 and (interval is None or skipped >= interval)
-        if nan_iterations > 0:
-            detail, text = {"nan_iterations": f"{nan_iterations:g}"}, f"{nan_iterations:g} iterations with a nan loss"
-        elif "nonfinite" in self.marks:
-            value = self.marks["nonfinite"]
-            detail, text = {"value": f"{value:g}"}, f"the loss reads {value:g}"
-        elif not self.has_loss and not all_skipped:
-            detail = {"field": "missing"}
-            text = "the loss is missing from the record: Megatron prints it only when it is greater than zero"
-        else:
-            return
-        book.events.add(EventKind.NAN_LOSS, line.number, text, step=step, time=self.time, detail=detail)
-
-    def _judge_grad_norm(self, step: int, line: Line, book: Book) -> None:
-        """Tell gradient norms that were not measured: the one before printed again over a skipped step, or zero."""
-        norm, before = self.marks.get(_GRAD_NORM), self.previous.get(_GRAD_NORM)
-        if norm is None:
-            return
-        self.zero_norms = self.zero_norms + 1 if norm == 0 and self.zero_norms >= 0 else -1
-        if self.zero_norms == _ABSENT_AFTER:
-            book.finding(
-                "absent_grad_norm",
-                line.number,
-                (f"grad norm 0.000 in the first {_ABSENT_AFTER} records, up to iteration {step}",),
-                "the gradient norm was not measured",
-                "a model that learns has gradients; this version prints zero when it does not compute their norm",
-            )
-        if norm != before or norm == 0:
-            self.stale = False
-            return
-        scale, scale_before = self.marks.get(_LOSS_SCALE), self.previous.get(_LOSS_SCALE)
-        backed_off = scale is not None and scale_before is not None and scale < scale_before
-        if self.stale or not (self.overflowed or backed_off or self.marks.get(_SKIPPED, 0) > 0):
-            return
-        self.stale = True
-        book.finding(
-            "stale_grad_norm",
-            line.number,
-            (
-                f"grad norm {norm} at iteration {step}",
-                f"the same to the last digit at iteration {self.previous_step}",
-            ),
-            f"the gradient norm of iteration {step} was not measured; the last one is printed again until it changes",
-            "the step was skipped because its gradients overflowed, so that it had no norm",
-        )
 
     def _validation(self, match: re.Match[str], pieces: list[str], book: Book) -> bool:
         """A validation line; its tags are those that Megatron's own TensorBoard writer gives."""

@@ -7,7 +7,7 @@ import re
 
 _GROUPED = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
 _WITH_UNIT = re.compile(
-    r"([+-]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:nan|inf)(?![a-z]))\s*([^\d\s]\S*|\(.*)?", re.I
+    r"([+-]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:nan|inf(?:inity)?)(?![a-z]))\s*([^\d\s]\S*|\(.*)?", re.I
 )
 
 LARGEST_DOUBLE = 1.797e308
