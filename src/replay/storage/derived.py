@@ -1,0 +1,123 @@
+"""What follows from the records of a run: its attempts, and the events found in its scalars.
+
+Both are kept as one part a run, beside a digest of the parts they follow from.  When that has changed, they are
+computed anew, so that it does not matter which process wrote them last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import pyarrow as pa
+
+from replay.storage import frames, schema
+from replay.storage.ledger import Ledger, Snapshot
+from replay.storage.parts import PartWriter, open_part, read_table, serialise
+from replay.storage.query import derived_path, events_table, scalars_table
+
+if TYPE_CHECKING:
+    from replay_parsers.records import Event
+
+_BASIS = b"replay.basis"
+_WHOLE = ("segment", "step")
+_TRIES = 10
+
+
+def attempts(store: Path, snapshot: Snapshot, run: str) -> pd.DataFrame:
+    """The attempts of ``run`` with their pieces, from the kept part if that is up to date."""
+    from replay import lineage
+
+    path = store / derived_path("attempts", run)
+    if _basis(path) != snapshot.basis(run):
+        return _compute_attempts(store, snapshot, run, scalars(store, snapshot, run))
+    rows = read_table(path)
+    frame = frames.frame(rows.add_column(0, "run", pa.array([run] * len(rows), pa.string())))
+    pieces = [[lineage.Piece(**piece) for piece in pieces] for pieces in rows[lineage.PIECES].to_pylist()]
+    frame[lineage.PIECES] = pd.Series(pieces, dtype=object, index=frame.index)
+    return frame
+
+
+def scalars(
+    store: Path,
+    snapshot: Snapshot,
+    run: str,
+    tags: Sequence[str] | None = None,
+    steps: tuple[int | None, int | None] | None = None,
+) -> pd.DataFrame:
+    """The scalars of ``run`` as a DataFrame without attempts, in the order of tag, step and source."""
+    table = scalars_table(store, snapshot.parts("scalars", run), tags, steps)
+    frame = frames.frame(table, whole=_WHOLE)
+    frame.insert(0, "run", pd.Series([run] * len(frame), dtype="str"))
+    return frame.sort_values(["tag", "step"], kind="stable", ignore_index=True)
+
+
+def _compute_attempts(store: Path, snapshot: Snapshot, run: str, of_run: pd.DataFrame) -> pd.DataFrame:
+    from replay import lineage
+    from replay.storage.merge import chronological, merged
+
+    rows = merged(events_table(store, snapshot, [run], derived=False).to_pylist(maps_as_pydicts="strict"))
+    return lineage.attempts(of_run, events_frame(sorted(rows, key=chronological)))
+
+
+def events_frame(rows: Sequence[dict[str, object]]) -> pd.DataFrame:
+    """Rows of events as a DataFrame."""
+    columns = pa.schema([("run", pa.string()), *schema.EVENTS])
+    detailed = [{**row, "detail": list(dict(row["detail"] or {}).items())} for row in rows]  # type: ignore[call-overload]
+    return frames.frame(pa.Table.from_pylist(detailed, schema=columns))
+
+
+def bring_up_to_date(store: Path, ledger: Ledger, runs: Iterable[str]) -> None:
+    """Compute anew what follows from the records of ``runs``, wherever these have changed since."""
+    for run in runs:
+        for _ in range(_TRIES):
+            snapshot = ledger.snapshot()
+            basis = snapshot.basis(run)
+            if all(_basis(store / derived_path(table, run)) == basis for table in ("attempts", "events")):
+                break
+            write(store, snapshot, run)
+
+
+def write(store: Path, snapshot: Snapshot, run: str) -> None:
+    """Compute the attempts and derived events of ``run``, and keep them; equal ones leave their part untouched."""
+    from importlib.util import find_spec
+
+    from replay import lineage, signals
+    from replay.storage.records_as_tables import events_table as as_table
+
+    of_run = scalars(store, snapshot, run)
+    its_attempts = _compute_attempts(store, snapshot, run, of_run)
+    found: list[Event] = []
+    if len(of_run):
+        of_run = lineage.assign(of_run, its_attempts)
+        of_run["signal"] = signal_column(of_run["tag"], signals.signal_of)
+        if find_spec("replay.derive") is not None:
+            from replay import derive
+
+            found = derive.events(run, of_run, its_attempts)
+    writer = PartWriter(store)
+    plain = its_attempts.drop(columns="run")
+    plain[lineage.PIECES] = [[piece._asdict() for piece in pieces] for pieces in plain[lineage.PIECES]]
+    kept = {
+        "attempts": frames.conform(plain, schema.ATTEMPTS, "attempts"),
+        "events": as_table(found),
+    }
+    for table, rows in kept.items():
+        marked = rows.replace_schema_metadata({_BASIS: snapshot.basis(run).encode()})
+        writer.write_as(derived_path(table, run), serialise(marked))
+    writer.settle()
+
+
+def signal_column(tags: pd.Series[str], signal_of: Callable[[str], str | None]) -> pd.Series[str]:
+    """The signal of each tag, missing where it has none."""
+    return tags.map({tag: signal_of(tag) for tag in tags.unique()}).astype("str")
+
+
+def _basis(path: Path) -> str | None:
+    if not path.exists():
+        return None
+    with open_part(path) as part:
+        metadata = part.metadata.metadata or {}
+    return str(metadata.get(_BASIS, b""), "ascii")

@@ -1,0 +1,185 @@
+"""The same thing told by several sources, told once; and the events of an incident as one row.
+
+Sources that tell the same event give it the same id.  The best telling is kept whole, never mixed with another,
+so that its source and locator stand for everything in the row.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from replay_parsers.kinds import EventKind, Role
+from replay_parsers.records import Evidence
+
+Row = dict[str, Any]
+"""An event as a row of the events table: ``run``, the columns of the record, and ``format`` of its source."""
+
+TIMELINE = "timeline"
+
+# Which telling of one event is kept: a curated timeline first, then what a person wrote, who knew the whole story,
+# then what a program wrote.  This is no order of trust.
+_TELLING = (
+    Evidence.STATED,
+    Evidence.LOGGED,
+    Evidence.FIGURE,
+    Evidence.SECOND_HAND,
+    Evidence.DERIVED,
+    Evidence.PROXY,
+)
+_TELLING_RANK = {str(evidence): rank for rank, evidence in enumerate(_TELLING)}
+_TRUST_RANK = {str(evidence): rank for rank, evidence in enumerate(Evidence)}
+
+_BACK_TO = (EventKind.ROLLBACK, EventKind.RESTART)
+
+
+def telling_rank(row: Row) -> tuple[Any, ...]:
+    """The order of preference among tellings of one event, the best first."""
+    return row["format"] != TIMELINE, _TELLING_RANK[row["evidence"]], row["source"], row["locator"]
+
+
+def merged(rows: Iterable[Row]) -> list[Row]:
+    """One row for each event of each run: the best telling, without derived events that another tells."""
+    best: dict[tuple[str, str], Row] = {}
+    for row in rows:
+        key = (row["run"], row["event"])
+        if key not in best or telling_rank(row) < telling_rank(best[key]):
+            best[key] = row
+    return without_twins(list(best.values()))
+
+
+def without_twins(rows: Sequence[Row]) -> list[Row]:
+    """``rows`` without the derived events that someone logged or stated: the same kind at the same steps."""
+    told: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+    for row in rows:
+        if row["evidence"] != Evidence.DERIVED and row["step"] is not None:
+            told[row["run"], row["kind"]].append(_steps(row))
+
+    def has_twin(row: Row) -> bool:
+        if row["evidence"] != Evidence.DERIVED or row["step"] is None:
+            return False
+        first, last = _steps(row)
+        return any(low <= last and first <= high for low, high in told.get((row["run"], row["kind"]), ()))
+
+    return [row for row in rows if not has_twin(row)]
+
+
+def _steps(row: Row) -> tuple[int, int]:
+    return row["step"], row["step"] if row["step_end"] is None else row["step_end"]
+
+
+def chronological(row: Row) -> tuple[Any, ...]:
+    """The order in which events are returned: by run, then time, then step; unknown times and steps last."""
+    time, step = row["time"], row["step"]
+    return (
+        row["run"],
+        time is None,
+        time.timestamp() if time is not None else 0.0,
+        step is None,
+        step or 0,
+        row["event"],
+        *telling_rank(row),
+    )
+
+
+def incidents(rows: Iterable[Row], *, apart: bool) -> list[Row]:
+    """One row for each incident, from events in chronological order.
+
+    With ``apart`` each source's telling is a row of its own.  Columns: run, incident, time, step, saw, cause, did,
+    then (kinds, each once, in order), recurred_after, lost_steps, lost_hours, text, source, evidence.
+    """
+    groups: dict[tuple[str, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        if row["incident"] is not None:
+            groups[(row["run"], row["incident"], *((row["source"],) if apart else ()))].append(row)
+    found = [_incident(events) for events in groups.values()]
+    _add_recurrences(found, list(groups.values()))
+    return sorted(found, key=lambda row: (row["run"], row["time"] is None, row["time"], row["incident"], row["source"]))
+
+
+def _incident(events: Sequence[Row]) -> Row:
+    times = [row["time"] for row in events if row["time"] is not None]
+    return {
+        "run": events[0]["run"],
+        "incident": events[0]["incident"],
+        "time": min(times, default=None),
+        "step": _seen_at(events),
+        "saw": _kinds(events, Role.SYMPTOM),
+        "cause": _kinds(events, Role.CAUSE),
+        "did": _kinds(events, Role.INTERVENTION),
+        "then": _kinds(events, Role.OUTCOME),
+        "recurred_after": None,
+        "lost_steps": _lost(events, "lost_steps"),
+        "lost_hours": _lost(events, "lost_hours"),
+        "text": "; ".join(dict.fromkeys(row["text"] for row in events if row["text"])),
+        "source": "; ".join(dict.fromkeys(row["source"] for row in events if row["source"])),
+        "evidence": min((row["evidence"] for row in events), key=_TRUST_RANK.__getitem__),
+    }
+
+
+def _seen_at(events: Sequence[Row]) -> int | None:
+    """The step at which the incident showed: that of its first symptom, else the one reached when it was noticed."""
+    symptoms = [row["step"] for row in events if row["role"] == Role.SYMPTOM]
+    reached = [row["before"] for row in events if row["kind"] in _BACK_TO]
+    others = [row["step"] for row in events if row["role"] != Role.OUTCOME]
+    return next((int(step) for step in (*symptoms, *reached, *others) if step is not None), None)
+
+
+def _kinds(events: Sequence[Row], role: Role) -> list[str]:
+    return list(dict.fromkeys(row["kind"] for row in events if row["role"] == role))
+
+
+def _lost(events: Sequence[Row], column: str) -> float | None:
+    """What was lost, as stated.
+
+    Each rollback loses its own; other events that state a loss mostly repeat the same one, so that the largest
+    is taken where no rollback states any.
+    """
+    by_rollbacks = [row[column] for row in events if row["kind"] == EventKind.ROLLBACK and row[column] is not None]
+    if by_rollbacks:
+        return float(sum(by_rollbacks))
+    return max((float(row[column]) for row in events if row[column] is not None), default=None)
+
+
+def _add_recurrences(found: Sequence[Row], groups: Sequence[Sequence[Row]]) -> None:
+    """Fill in ``recurred_after``: steps from the checkpoint an incident went back to, to where it came back.
+
+    That is where a source says so; where it says only that it did, the next incident of the run in which the same
+    was seen.
+    """
+    by_run: dict[str, list[Row]] = defaultdict(list)
+    for incident in found:
+        by_run[incident["run"]].append(incident)
+    for incident, events in zip(found, groups, strict=True):
+        back_to = _went_back_to(events)
+        recurrences = [row for row in events if row["kind"] == EventKind.RECURRED]
+        if back_to is None or not recurrences:
+            continue
+        at = next((row["step"] for row in recurrences if row["step"] is not None), None)
+        if at is None:
+            at = _next_like(incident, back_to, by_run[incident["run"]])
+        if at is not None and at >= back_to:
+            incident["recurred_after"] = at - back_to
+
+
+def _went_back_to(events: Sequence[Row]) -> int | None:
+    for kind in _BACK_TO:
+        steps: list[int] = [row["step"] for row in events if row["kind"] == kind and row["step"] is not None]
+        if steps:
+            return steps[-1]
+    return None
+
+
+def _next_like(incident: Mapping[str, Any], back_to: int, others: Iterable[Row]) -> int | None:
+    seen = set(incident["saw"])
+    reached = max(back_to, incident["step"] or back_to)
+    later = [
+        int(other["step"])
+        for other in others
+        if other["incident"] != incident["incident"]
+        and other["step"] is not None
+        and other["step"] > reached
+        and seen & set(other["saw"])
+    ]
+    return min(later, default=None)

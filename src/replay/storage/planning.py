@@ -1,0 +1,180 @@
+"""Deciding how a source is to be read: by which parser, from where, and whether it is still the same file."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from replay.storage import sources
+from replay.storage.fingerprint import begins_with
+from replay.storage.ledger import Entry, Reading
+from replay.storage.reports import Status
+from replay_parsers.detection import Detection, UnknownFormatError, all_parsers, detect
+from replay_parsers.files import sample
+from replay_parsers.parser import Parser, Sample
+from replay_parsers.records import Problem, ProblemKind
+
+EVENT_FILES = "tensorboard"
+"""The format whose runs are named by their folders, since its files bear no names of their own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the store holds of a source before it is read: its valid ``reading``, and the highest numbers in use."""
+
+    reading: Reading | None = None
+    last_sequence: int = -1
+    last_generation: int = -1
+
+    @property
+    def last(self) -> Entry | None:
+        """The entry at which reading goes on, None when the source was never read."""
+        return self.reading.last if self.reading is not None and self.reading.last.read else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How to read a source: by which parser, from where, as which generation, and under which run's name.
+
+    ``last`` is the entry after which an extended source goes on, None when it is read from its beginning.
+    """
+
+    parser: Parser
+    confidence: float
+    status: Status
+    run: str
+    named_by: str
+    reason: str = ""
+    last: Entry | None = None
+    generation: int = 0
+    segment_base: int = 0
+    replaces_former: bool = False
+
+    @property
+    def start(self) -> int:
+        """The first byte to read."""
+        return 0 if self.last is None else self.last.end
+
+    @property
+    def segments(self) -> int:
+        """The number of the next free segment."""
+        return self.segment_base if self.last is None else self.last.segments
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        """The parser's state at ``start``."""
+        state: Mapping[str, Any] = {} if self.last is None else json.loads(self.last.state)
+        return state
+
+
+class CannotReadError(Exception):
+    """The source is not read, for the ``reason`` given; ``problem`` is set when it should have been readable."""
+
+    def __init__(self, reason: str, problem: Problem | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.problem = problem
+
+
+def plan(candidate: sources.Candidate, known: Known, now: os.stat_result) -> Plan | None:
+    """How to read ``candidate``, whose status is ``now``; None when there is nothing new in it.
+
+    Raises :class:`CannotReadError` when no parser can read it, :class:`OSError` when the file cannot be opened.
+    """
+    last = known.last
+    if last is None:
+        parser, confidence = _recognise(candidate)
+        return Plan(
+            parser=parser,
+            confidence=confidence,
+            status="ingested",
+            run=_run_name(candidate, parser),
+            named_by=candidate.named_by,
+        )
+    renamed = candidate.named_by == "given" and last.named_by != "file" and last.run != candidate.run
+    if not renamed:
+        if not candidate.portable and status_of(now) == (last.size, last.mtime_ns, last.inode):
+            return None
+        former = next((one for one in all_parsers() if one.name == last.format), None)
+        appends = former is not None and former.appends
+        thorough = not appends or now.st_ino != last.inode or now.st_size <= last.size
+        if begins_with(candidate.path, last.fingerprint, last.fingerprinted, thorough=thorough):
+            if now.st_size == last.size == last.fingerprinted:
+                return None
+            if former is not None and appends:
+                # A longer file may be recognised with more confidence.
+                return _extension(former, former.recognise(sample(candidate.path)), last)
+    return _replacement(candidate, known.last_generation, last, renamed)
+
+
+def status_of(now: os.stat_result) -> tuple[int, int, int]:
+    """Size, time of change and inode: while these stay, so does the file."""
+    return now.st_size, now.st_mtime_ns, now.st_ino
+
+
+def _extension(parser: Parser, confidence: float, last: Entry) -> Plan:
+    return Plan(
+        parser=parser,
+        confidence=confidence,
+        status="extended",
+        run=last.run,
+        named_by=last.named_by,
+        last=last,
+        generation=last.generation,
+        segment_base=last.segment_base,
+        replaces_former=last.replaces_former,
+    )
+
+
+def _replacement(candidate: sources.Candidate, last_generation: int, last: Entry, renamed: bool) -> Plan:
+    parser, confidence = _recognise(candidate)
+    replaces = renamed or not parser.appends
+    return Plan(
+        parser=parser,
+        confidence=confidence,
+        status="replaced",
+        run=_run_name(candidate, parser),
+        named_by=candidate.named_by,
+        reason="" if replaces else "another file of the same name; what was stored of the former one is kept",
+        generation=last_generation + 1,
+        segment_base=0 if replaces else last.segments,
+        replaces_former=replaces,
+    )
+
+
+def _run_name(candidate: sources.Candidate, parser: Parser) -> str:
+    return candidate.run if parser.name == EVENT_FILES else candidate.file_run
+
+
+def _recognise(candidate: sources.Candidate) -> tuple[Parser, float]:
+    """The parser of ``candidate`` and how sure it is."""
+
+    def problem(kind: ProblemKind, message: str) -> Problem:
+        return Problem(source=candidate.source, kind=kind, message=message)
+
+    try:
+        seen = sample(candidate.path)
+    except zlib.error as error:
+        message = f"compressed, and damaged at its beginning: {error}"
+        raise CannotReadError(message, problem(ProblemKind.CORRUPT, message)) from error
+    if not seen.head:
+        raise CannotReadError("empty: it holds no bytes yet")
+    if seen.whole and len(seen.head) <= sources.POINTER_BYTES and (pointer := sources.pointer(seen.head)):
+        raise CannotReadError(pointer)
+    try:
+        detection: Detection = detect(seen)
+    except UnknownFormatError as error:
+        if _is_junk(candidate, seen):
+            raise CannotReadError("binary, and no parser recognises it") from error
+        tried = str(error).removeprefix(f"{seen.path}: ")
+        raise CannotReadError(tried, problem(ProblemKind.NOT_UNDERSTOOD, tried)) from error
+    return detection.parser, detection.confidence
+
+
+def _is_junk(candidate: sources.Candidate, seen: Sample) -> bool:
+    """Whether an unknown file is one of the many that lie beside logs: checkpoints, images, caches."""
+    return not candidate.asked_for and b"\0" in seen.head and "tfevents" not in candidate.path.name

@@ -1,0 +1,67 @@
+"""What an ingest says of itself, source by source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from replay_parsers.records import Coverage, Finding, Problem, ProblemKind
+
+Status = Literal["ingested", "extended", "replaced", "unchanged", "skipped", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceReport:
+    """What became of one source.
+
+    ``status`` is ``ingested`` (read for the first time), ``extended`` (it had grown), ``replaced`` (another file
+    of the same name, or an edited document), ``unchanged``, ``skipped`` (nothing for the store; ``reason`` says
+    why) or ``failed`` (``problems`` say why).  ``coverage``, ``problems`` and ``findings`` are those of what was
+    read now, of an unchanged source those of its earlier readings.  ``run`` is the run it mostly tells of.
+    """
+
+    source: str
+    status: Status
+    run: str = ""
+    format: str = ""
+    confidence: float = 0.0
+    reason: str = ""
+    coverage: Coverage = field(default_factory=Coverage)
+    problems: tuple[Problem, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(slots=True)
+class IngestReport:
+    """What one ingest did.  ``notes`` are remarks on the whole, such as two folders that share a run's name."""
+
+    sources: list[SourceReport] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def problems(self) -> list[Problem]:
+        """All that could not be read, in the order of the sources."""
+        return [problem for source in self.sources for problem in source.problems]
+
+    @property
+    def exit_code(self) -> int:
+        """1 when anything could not be read, else 0.  A last record still being written is no such thing."""
+        return int(any(problem.kind is not ProblemKind.TRUNCATED for problem in self.problems))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far an ingest is: ``bytes_read`` of ``size`` bytes of the ``number``-th (from 1) of ``sources`` sources.
+
+    Both count decompressed bytes as far as that is known: of a gzip'd file ``size`` is what it takes on disk.
+    """
+
+    source: str
+    number: int
+    sources: int
+    bytes_read: int
+    size: int
+
+
+ProgressCallback = Callable[[Progress], None]

@@ -1,0 +1,77 @@
+"""What rules and experiments found, kept beside what they found it in: one part a run or scenario."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+import pandas as pd
+import pyarrow as pa
+
+from replay.storage import frames, schema
+from replay.storage.errors import StoreError
+from replay.storage.layout import create, partition
+from replay.storage.parts import PartWriter, open_part, read_table, serialise
+
+if TYPE_CHECKING:
+    from replay.rules import Flag
+
+# The whole name, since that of the folder may be cut short.
+_OWNER = b"replay.owner"
+
+
+def put_flags(store: Path, run: str, flags: pd.DataFrame | Iterable[Flag]) -> None:
+    """Keep ``flags`` as those of ``run``.  Raises :class:`StoreError`."""
+    if isinstance(flags, pd.DataFrame):
+        table = flags
+    else:
+        from replay.rules import flags_frame
+
+        table = flags_frame(list(flags))
+    _put(store, "flags", "run", run, table, schema.FLAGS)
+
+
+def put_effects(store: Path, scenario: str, effects: pd.DataFrame) -> None:
+    """Keep ``effects`` as those of ``scenario``.  Raises :class:`StoreError`."""
+    _put(store, "effects", "scenario", scenario, effects, schema.EFFECTS)
+
+
+def flags(store: Path, run: str | None) -> pd.DataFrame:
+    """The answer to :meth:`replay.store.EventStore.flags`."""
+    return _get(store, "flags", "run", run, schema.FLAGS)
+
+
+def effects(store: Path) -> pd.DataFrame:
+    """The answer to :meth:`replay.store.EventStore.effects`."""
+    return _get(store, "effects", "scenario", None, schema.EFFECTS)
+
+
+def _put(store: Path, table: str, column: str, owner: str, given: pd.DataFrame, columns: pa.Schema) -> None:
+    create(store)
+    try:
+        rows = frames.conform(given.drop(columns=column, errors="ignore"), columns, table)
+    except (ValueError, pa.ArrowException) as error:
+        raise StoreError(f"{table} of {owner!r} cannot be stored: {error}") from error
+    writer = PartWriter(store)
+    marked = rows.replace_schema_metadata({_OWNER: owner.encode("utf-8", "backslashreplace")})
+    writer.write_as(f"{table}/{partition(column, owner)}/{table}.parquet", serialise(marked))
+    writer.settle()
+
+
+def _get(store: Path, table: str, column: str, owner: str | None, columns: pa.Schema) -> pd.DataFrame:
+    pattern = f"{'*' if owner is None else glob.escape(partition(column, owner))}/{table}.parquet"
+    tables = []
+    for path in sorted((store / table).glob(pattern)):
+        rows = read_table(path)
+        tables.append(rows.add_column(0, column, pa.array([_owner(path)] * len(rows), pa.string())))
+    whole = pa.schema([(column, pa.string()), *columns])
+    return frames.frame(pa.concat_tables([whole.empty_table(), *(one.cast(whole) for one in tables)]))
+
+
+def _owner(path: Path) -> str:
+    with open_part(path) as part:
+        metadata = part.metadata.metadata or {}
+    return metadata[_OWNER].decode() if _OWNER in metadata else unquote(path.parent.name.partition("=")[2])

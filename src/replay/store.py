@@ -1,0 +1,362 @@
+"""The event store: what is known of training runs, in a folder of Parquet.
+
+>>> import replay
+>>> store = replay.open("store")                                        # doctest: +SKIP
+>>> store.ingest(["runs/", "notes.md"])                                 # doctest: +SKIP
+>>> store.events(kind="loss_spike", run=["glm-130b", "bloom-176b"])     # doctest: +SKIP
+
+Every query returns a pandas DataFrame whose columns and types are the same however few rows it has: text is
+``str`` (missing: NaN), times ``datetime64[us, UTC]``, whole numbers ``int64`` or, where they can be missing,
+``Int64``, measures ``float64``; lists and dictionaries are Python's own.  A store that does not exist yet answers
+with no rows; whatever writes first creates it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, date, datetime
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from replay.storage import layout
+from replay.storage.errors import PartVanishedError, StoreError
+from replay.storage.ledger import Ledger, Snapshot
+from replay.storage.reports import IngestReport, Progress, ProgressCallback, SourceReport
+from replay_parsers.kinds import EventKind, Role
+from replay_parsers.records import Evidence
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from replay.rules import Flag
+
+__all__ = ["EventStore", "IngestReport", "Progress", "SourceReport", "StoreError"]
+
+Names = str | Iterable[str] | None
+Moment = str | date | datetime | None
+Answer = TypeVar("Answer")
+
+_TRIES = 5
+
+
+class EventStore:
+    """A store of training runs in ``folder``.
+
+    Raises :class:`StoreError` when the folder holds something else, or a store of a newer version.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        if "://" in str(folder):
+            raise StoreError(f"{folder}: a store is a local folder")
+        self.folder = Path(folder)
+        layout.check(self.folder)
+        self._ledger = Ledger(self.folder)
+
+    def __repr__(self) -> str:
+        return f"EventStore({str(self.folder)!r})"
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything was written yet."""
+        return layout.check(self.folder)
+
+    # Writing
+
+    def ingest(
+        self, paths: Iterable[str | Path], *, run: str | None = None, progress: ProgressCallback | None = None
+    ) -> IngestReport:
+        """Read files and folders into the store; what is there already is left as it is.
+
+        A file's run is the one it names itself, else ``run``, else for event files the folder they lie in (seen
+        from the given path), else the file's own name.  A log that grew is read on from where it ended; a file
+        begun again adds to what the former one said, and an edited document replaces it.  ``progress`` is called
+        with a :class:`Progress` after each piece.
+
+        Raises :class:`StoreError` when the store cannot be written.  What is wrong with a source is in the report.
+        """
+        from replay.storage import sources
+        from replay.storage.ingest import ingest
+
+        given = [paths] if isinstance(paths, str | Path) else list(paths)
+        if run is not None and not run.strip():
+            raise StoreError("a run needs a name: the one given is empty")
+        found = sources.find(given, run)
+        return ingest(self.folder, self._ledger, found, progress=progress, derive=self._derive)
+
+    def ingest_builtin(self, *, progress: ProgressCallback | None = None) -> IngestReport:
+        """Read the public logbooks that come with replay into the store.  Raises :class:`StoreError`."""
+        from replay.storage import sources
+        from replay.storage.ingest import ingest
+
+        return ingest(self.folder, self._ledger, sources.builtin(), progress=progress, derive=self._derive)
+
+    def compact(self) -> None:
+        """Merge the parts of each source, and the ledger.
+
+        Afterwards the store's bytes depend on its rows alone, not on how often or when its sources were read.
+        Waits for other writers to end.  Raises :class:`StoreError`.
+        """
+        from replay.storage.compact import compact
+
+        if self.exists:
+            compact(self.folder, self._ledger, self._derive)
+
+    def write_derived(self, run: str) -> None:
+        """Compute the attempts and derived events of ``run`` anew.  Raises :class:`StoreError`."""
+        from replay.storage import derived
+
+        layout.create(self.folder)
+        self._answer(lambda snapshot: derived.write(self.folder, snapshot, run))
+
+    def _derive(self, runs: Iterable[str]) -> None:
+        from replay.storage import derived
+
+        derived.bring_up_to_date(self.folder, self._ledger, runs)
+
+    def put_flags(self, run: str, flags: pd.DataFrame | Iterable[Flag]) -> None:
+        """Keep ``flags`` as those of ``run``, in place of any kept before.
+
+        Raises :class:`StoreError` for a table with other columns, and when the store cannot be written.
+        """
+        from replay.storage import results
+
+        results.put_flags(self.folder, run, flags)
+
+    def put_effects(self, scenario: str, effects: pd.DataFrame) -> None:
+        """Keep ``effects`` as those of ``scenario``, in place of any kept before.  Raises as :meth:`put_flags`."""
+        from replay.storage import results
+
+        results.put_effects(self.folder, scenario, effects)
+
+    # Queries
+
+    def runs(self) -> pd.DataFrame:
+        """All runs, by name: what sources say of each, and how much the store holds of it.
+
+        Columns: run, title, organisation, parameters, hardware, precision, optimizer, batch, schedule, clock,
+        sources (list), metadata (dict), n_events, n_scalars, first_step, last_step (of the scalars), then
+        batch_schedule (list of ``{from_step, samples}``), sequence_length, seconds_per_step.
+        """
+        from replay.storage import overview
+
+        return self._answer(lambda snapshot: overview.runs(self.folder, snapshot, self._event_rows(snapshot)))
+
+    def events(
+        self,
+        *,
+        run: Names = None,
+        kind: Names = None,
+        role: Names = None,
+        since: Moment = None,
+        until: Moment = None,
+        steps: tuple[int | None, int | None] | None = None,
+        evidence: Names = None,
+        sources: Literal["merged", "all"] = "merged",
+        derived: bool = True,
+    ) -> pd.DataFrame:
+        """What happened, by run, time and step: the columns of :class:`replay_parsers.records.Event`.
+
+        ``since`` is inclusive and ``until`` exclusive (UTC unless they name a zone); ``steps`` is an inclusive
+        range that the event must touch.  Events without a time or step are left out where one is asked for.
+        With ``sources="merged"`` each event is told once: by a timeline before other people's notes before
+        programs; a derived one only if nobody else told it.  ``"all"`` shows every telling.
+
+        Raises :class:`StoreError` for an unknown kind, role or evidence, or an unreadable date.
+        """
+        from replay.storage import derived as derivation
+
+        wanted = {
+            "run": _names(run),
+            "kind": _members(kind, EventKind, "kind of event"),
+            "role": _members(role, Role, "role"),
+            "evidence": _members(evidence, Evidence, "evidence"),
+        }
+        first, last = _moment(since), _moment(until)
+
+        def matches(row: dict[str, Any]) -> bool:
+            return (
+                all(names is None or row[column] in names for column, names in wanted.items())
+                and (first is None or (row["time"] is not None and row["time"] >= first))
+                and (last is None or (row["time"] is not None and row["time"] < last))
+                and (steps is None or _touches(row, steps))
+            )
+
+        rows = self._answer(
+            lambda snapshot: self._event_rows(snapshot, wanted["run"], merge=_merging(sources), derived=derived)
+        )
+        return derivation.events_frame([row for row in rows if matches(row)])
+
+    def incidents(
+        self,
+        *,
+        run: Names = None,
+        saw: Names = None,
+        did: Names = None,
+        sources: Literal["merged", "all"] = "merged",
+    ) -> pd.DataFrame:
+        """What was seen, found, done and what came of it: one row for each incident, by run and time.
+
+        Columns: run, incident, time, step, saw, cause, did, then (lists of kinds), recurred_after (steps from the
+        checkpoint that was gone back to, to where it came back), lost_steps, lost_hours, text, source, evidence.
+        ``saw`` and ``did`` keep the incidents in which any of these kinds was seen or done.  With
+        ``sources="all"`` each source's telling is a row.  Raises as :meth:`events`.
+        """
+        from replay.storage import overview
+
+        names = _names(run)
+        seen = _members(saw, EventKind, "kind of event")
+        done = _members(did, EventKind, "kind of event")
+        apart = not _merging(sources)
+        rows = self._answer(lambda snapshot: self._event_rows(snapshot, names, merge=not apart))
+        return overview.incidents(rows, apart=apart, saw=seen, did=done)
+
+    def scalars(
+        self,
+        run: str,
+        *,
+        tag: Names = None,
+        signal: str | None = None,
+        steps: tuple[int | None, int | None] | None = None,
+        view: Literal["all", "surviving"] = "all",
+    ) -> pd.DataFrame:
+        """Measured values of ``run``, by tag and step.
+
+        Columns: run, source, segment, tag, step, wall_time, value, attempt; with ``signal`` its name besides.
+        ``steps`` is an inclusive range.  ``view="surviving"`` leaves out what a later attempt rolled back.
+
+        Raises :class:`StoreError` for an unknown view, and when both a tag and a signal are asked for.
+        """
+        from replay.storage import overview
+
+        if view not in ("all", "surviving"):
+            raise StoreError(f"there is no view {view!r}: it is 'all' or 'surviving'")
+        if tag is not None and signal is not None:
+            raise StoreError("ask for a tag or a signal, not both")
+        tags = None if tag is None else sorted(_names(tag) or ())
+        return self._answer(
+            lambda snapshot: overview.scalars(self.folder, snapshot, run, tags, signal, steps, surviving=view != "all")
+        )
+
+    def tags(self, run: str) -> pd.DataFrame:
+        """What was measured of ``run``.  Columns: tag, signal, rows, first_step, last_step."""
+        from replay.storage import overview
+
+        return self._answer(lambda snapshot: overview.tags(self.folder, snapshot, run))
+
+    def attempts(self, run: str) -> pd.DataFrame:
+        """The stretches of training between (re)starts.
+
+        Columns: run, attempt, parent, start_step, end_step, kept_to, lost_steps, start_time, end_time, end_cause.
+        """
+        from replay import lineage
+        from replay.storage import derived
+
+        found = self._answer(lambda snapshot: derived.attempts(self.folder, snapshot, run))
+        return found.drop(columns=lineage.PIECES)
+
+    def flags(self, run: str | None = None) -> pd.DataFrame:
+        """What rules fired on.
+
+        Columns: run, rule, signal, step, step_end, time, severity, value, baseline, score, message, attempt.
+        """
+        from replay.storage import results
+
+        return results.flags(self.folder, run)
+
+    def effects(self) -> pd.DataFrame:
+        """What experiments found.
+
+        Columns: scenario, arm, control, metric, n_seeds, mean, low, high, verdict, note.
+        """
+        from replay.storage import results
+
+        return results.effects(self.folder)
+
+    def problems(self) -> pd.DataFrame:
+        """What could not be read.  Columns: source, kind, message, line, offset, lost_bytes, lost_records."""
+        from replay.storage import overview
+
+        return self._answer(lambda snapshot: overview.problems(self.folder, snapshot))
+
+    def findings(self) -> pd.DataFrame:
+        """What was read but cannot be right.
+
+        Columns: run, check, source, locator, readings (list), likely, reasons, incident.
+        """
+        from replay.storage import overview
+
+        return self._answer(lambda snapshot: overview.findings(self.folder, snapshot))
+
+    def ledger(self) -> pd.DataFrame:
+        """What became of every source, by name.
+
+        Columns: source, run, format, confidence, status, reason, bytes_read, records, not_understood, lost_bytes,
+        lost_records, examples (list), other (dict), parts (how many).
+        """
+        from replay.storage import overview
+
+        return self._answer(overview.ledger)
+
+    def _event_rows(
+        self, snapshot: Snapshot, runs: Sequence[str] | None = None, *, merge: bool = True, derived: bool = True
+    ) -> list[dict[str, Any]]:
+        from replay.storage.merge import chronological, merged
+        from replay.storage.query import events_table
+
+        names = snapshot.runs() if runs is None else [name for name in snapshot.runs() if name in runs]
+        rows = events_table(self.folder, snapshot, names, derived=derived).to_pylist(maps_as_pydicts="strict")
+        return sorted(merged(rows) if merge else rows, key=chronological)
+
+    def _answer(self, query: Callable[[Snapshot], Answer]) -> Answer:
+        """``query`` on the present state; once more when another process merged parts meanwhile."""
+        for _ in range(_TRIES - 1):
+            names = self._ledger.names()
+            try:
+                return query(self._ledger.snapshot())
+            except PartVanishedError:
+                if self._ledger.names() == names:
+                    raise
+        return query(self._ledger.snapshot())
+
+
+def _names(given: Names) -> list[str] | None:
+    if given is None:
+        return None
+    return [given] if isinstance(given, str) else [str(name) for name in given]
+
+
+def _members(given: Names, kind: type[EventKind | Role | Evidence], what: str) -> list[str] | None:
+    names = _names(given)
+    known = [str(member) for member in kind]
+    for name in names or ():
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            raise StoreError(f"no {what} is called {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+    return names
+
+
+def _moment(given: Moment) -> datetime | None:
+    if given is None:
+        return None
+    if isinstance(given, str):
+        try:
+            given = datetime.fromisoformat(given)
+        except ValueError:
+            raise StoreError(f"{given!r} is no date; write 2022-06-20 or 2022-06-20T09:10+08:00") from None
+    if not isinstance(given, datetime):
+        given = datetime(given.year, given.month, given.day, tzinfo=UTC)
+    return given if given.tzinfo is not None else given.replace(tzinfo=UTC)
+
+
+def _touches(row: dict[str, Any], steps: tuple[int | None, int | None]) -> bool:
+    if row["step"] is None:
+        return False
+    last = row["step"] if row["step_end"] is None else row["step_end"]
+    return (steps[0] is None or last >= steps[0]) and (steps[1] is None or row["step"] <= steps[1])
+
+
+def _merging(sources: str) -> bool:
+    if sources not in ("merged", "all"):
+        raise StoreError(f"sources are 'merged' or 'all', not {sources!r}")
+    return sources == "merged"
