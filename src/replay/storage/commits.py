@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from replay.storage.files import is_temporary
-from replay.storage.layout import SOURCE_TABLES, digest
-from replay.storage.ledger import FOLDER, Entry, Ledger, Snapshot
+from replay.storage.layout import DERIVED_EVENTS, SOURCE_TABLES, digest
+from replay.storage.ledger import FOLDER, Entry, Ledger, Snapshot, as_table
 from replay.storage.parts import PartWriter, serialise
 
 BATCH_ENTRIES = 64
@@ -44,8 +44,6 @@ class Commits:
 
 def write_entries(writer: PartWriter, entries: Iterable[Entry]) -> str:
     """Write ``entries`` as one ledger file, durably; return its path relative to the store."""
-    from replay.storage.ledger import as_table
-
     data = serialise(as_table(list(entries)))
     path = f"{FOLDER}/{digest(data)}.parquet"
     writer.write_as(path, data)
@@ -75,7 +73,7 @@ def clear_leftovers(store: Path, ledger: Ledger) -> None:
     kept = snapshot.part_paths()
     for table in SOURCE_TABLES:
         for path in sorted((store / table).rglob("*.parquet")):
-            if path.relative_to(store).as_posix() not in kept:
+            if path.name != DERIVED_EVENTS and path.relative_to(store).as_posix() not in kept:
                 path.unlink(missing_ok=True)
     for path in sorted(store.rglob(".*")):
         if is_temporary(path.name):

@@ -15,13 +15,13 @@ import pyarrow as pa
 
 from replay.storage import frames, schema
 from replay.storage.ledger import Ledger, Snapshot
-from replay.storage.parts import PartWriter, open_part, read_table, serialise
+from replay.storage.parts import PartWriter, read_table, remark, serialise
 from replay.storage.query import derived_path, events_table, scalars_table
 
 if TYPE_CHECKING:
     from replay_parsers.records import Event
 
-_BASIS = b"replay.basis"
+_BASIS = "replay.basis"
 _WHOLE = ("segment", "step")
 _TRIES = 10
 
@@ -31,7 +31,7 @@ def attempts(store: Path, snapshot: Snapshot, run: str) -> pd.DataFrame:
     from replay import lineage
 
     path = store / derived_path("attempts", run)
-    if _basis(path) != snapshot.basis(run):
+    if remark(path, _BASIS) != snapshot.basis(run):
         return _compute_attempts(store, snapshot, run, scalars(store, snapshot, run))
     rows = read_table(path)
     frame = frames.frame(rows.add_column(0, "run", pa.array([run] * len(rows), pa.string())))
@@ -75,7 +75,7 @@ def bring_up_to_date(store: Path, ledger: Ledger, runs: Iterable[str]) -> None:
         for _ in range(_TRIES):
             snapshot = ledger.snapshot()
             basis = snapshot.basis(run)
-            if all(_basis(store / derived_path(table, run)) == basis for table in ("attempts", "events")):
+            if all(remark(store / derived_path(table, run), _BASIS) == basis for table in ("attempts", "events")):
                 break
             write(store, snapshot, run)
 
@@ -105,19 +105,10 @@ def write(store: Path, snapshot: Snapshot, run: str) -> None:
         "events": as_table(found),
     }
     for table, rows in kept.items():
-        marked = rows.replace_schema_metadata({_BASIS: snapshot.basis(run).encode()})
-        writer.write_as(derived_path(table, run), serialise(marked))
+        writer.write_as(derived_path(table, run), serialise(rows, {_BASIS: snapshot.basis(run)}))
     writer.settle()
 
 
 def signal_column(tags: pd.Series[str], signal_of: Callable[[str], str | None]) -> pd.Series[str]:
     """The signal of each tag, missing where it has none."""
     return tags.map({tag: signal_of(tag) for tag in tags.unique()}).astype("str")
-
-
-def _basis(path: Path) -> str | None:
-    if not path.exists():
-        return None
-    with open_part(path) as part:
-        metadata = part.metadata.metadata or {}
-    return str(metadata.get(_BASIS, b""), "ascii")

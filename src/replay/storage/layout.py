@@ -19,6 +19,8 @@ LOCK_FILE = ".lock"
 # Tables whose parts lie in one folder a run.  The folder's name is the column `run`, as Hive, DuckDB, Polars,
 # Spark, Dask and pandas read it; a second copy of the column inside the files would make some of them refuse.
 BY_RUN = frozenset({"events", "scalars", "attempts", "flags"})
+# What replay finds in the scalars of a run lies beside what its sources say.
+DERIVED_EVENTS = "derived.parquet"
 SOURCE_TABLES = ("runs", "events", "scalars", "findings", "problems")
 
 # File systems allow 255 bytes a name, and a percent-encoded character outside ASCII takes up to 12.

@@ -6,7 +6,7 @@ it twice is the same as writing it once, and nothing that was read from it ever 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,13 @@ _SCALAR_ENCODING = {"step": "DELTA_BINARY_PACKED", "wall_time": "BYTE_STREAM_SPL
 _SCALAR_DICTIONARIES = ["source", "segment", "tag"]
 
 
-def serialise(table: pa.Table) -> bytes:
-    """A small table as the bytes of a Parquet file."""
+def serialise(table: pa.Table, remarks: Mapping[str, str] | None = None) -> bytes:
+    """A small table as the bytes of a Parquet file, with ``remarks`` in its metadata."""
     sink = pa.BufferOutputStream()
     with _writer(sink, table.schema) as writer:
         writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
+        if remarks:
+            writer.add_key_value_metadata(dict(remarks))
     return bytes(sink.getvalue())
 
 
@@ -139,6 +141,15 @@ def open_part(path: Path, **options: Any) -> pq.ParquetFile:
         raise PartVanishedError(f"{path} is missing; ingest its source again to write it anew") from None
     except (pa.ArrowException, OSError) as error:
         raise StoreError(f"{path} is damaged ({error}); delete it and ingest its source again") from error
+
+
+def remark(path: Path, name: str) -> str | None:
+    """A remark in the metadata of a part, None when it has none or there is no part.  Raises :class:`StoreError`."""
+    if not path.exists():
+        return None
+    with open_part(path) as part:
+        value = (part.metadata.metadata or {}).get(name.encode())
+    return None if value is None else str(value, "utf-8")
 
 
 def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from replay.storage import schema
+from replay.storage.layout import DERIVED_EVENTS, table_folder
 from replay.storage.ledger import Entry, Part, Snapshot
 from replay.storage.parts import open_part, read_groups, read_table
 
@@ -33,9 +34,8 @@ def events_table(store: Path, snapshot: Snapshot, runs: Sequence[str], *, derive
 
 def derived_path(table: str, run: str) -> str:
     """The one part of ``run`` in a table that is computed from others, relative to the store."""
-    from replay.storage.layout import table_folder
-
-    return f"{table_folder(table, run)}/{'derived' if table == 'events' else table}.parquet"
+    name = DERIVED_EVENTS if table == "events" else f"{table}.parquet"
+    return f"{table_folder(table, run)}/{name}"
 
 
 def _with(table: pa.Table, **constants: str) -> pa.Table:

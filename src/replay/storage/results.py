@@ -14,13 +14,14 @@ import pyarrow as pa
 from replay.storage import frames, schema
 from replay.storage.errors import StoreError
 from replay.storage.layout import create, partition
-from replay.storage.parts import PartWriter, open_part, read_table, serialise
+from replay.storage.parts import PartWriter, read_table, remark, serialise
+from replay.storage.records_as_tables import storable
 
 if TYPE_CHECKING:
     from replay.rules import Flag
 
 # The whole name, since that of the folder may be cut short.
-_OWNER = b"replay.owner"
+_OWNER = "replay.owner"
 
 
 def put_flags(store: Path, run: str, flags: pd.DataFrame | Iterable[Flag]) -> None:
@@ -56,8 +57,8 @@ def _put(store: Path, table: str, column: str, owner: str, given: pd.DataFrame, 
     except (ValueError, pa.ArrowException) as error:
         raise StoreError(f"{table} of {owner!r} cannot be stored: {error}") from error
     writer = PartWriter(store)
-    marked = rows.replace_schema_metadata({_OWNER: owner.encode("utf-8", "backslashreplace")})
-    writer.write_as(f"{table}/{partition(column, owner)}/{table}.parquet", serialise(marked))
+    data = serialise(rows, {_OWNER: storable(owner)})
+    writer.write_as(f"{table}/{partition(column, owner)}/{table}.parquet", data)
     writer.settle()
 
 
@@ -66,12 +67,7 @@ def _get(store: Path, table: str, column: str, owner: str | None, columns: pa.Sc
     tables = []
     for path in sorted((store / table).glob(pattern)):
         rows = read_table(path)
-        tables.append(rows.add_column(0, column, pa.array([_owner(path)] * len(rows), pa.string())))
+        its = remark(path, _OWNER) or unquote(path.parent.name.partition("=")[2])
+        tables.append(rows.add_column(0, column, pa.array([its] * len(rows), pa.string())))
     whole = pa.schema([(column, pa.string()), *columns])
     return frames.frame(pa.concat_tables([whole.empty_table(), *(one.cast(whole) for one in tables)]))
-
-
-def _owner(path: Path) -> str:
-    with open_part(path) as part:
-        metadata = part.metadata.metadata or {}
-    return metadata[_OWNER].decode() if _OWNER in metadata else unquote(path.parent.name.partition("=")[2])
