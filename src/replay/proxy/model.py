@@ -166,14 +166,16 @@ def rotate(x: Tensor) -> Tensor:
 
 
 @functools.lru_cache(maxsize=16)
-def _future(length: int) -> Tensor:
-    """True where the key lies behind the query in time: [T queries, T keys]."""
-    return torch.ones(length, length, dtype=torch.bool).triu(1)
+def _attention_bias(length: int, alibi_heads: int) -> Tensor:
+    """What is added to attention logits, [T queries, T keys] or [H, T, T]: -inf where the key is later than the query.
+
+    With ALiBi also a penalty in proportion to distance, with slopes 2^(-8h/H) (Press et al. 2022 section 3).
+    """
+    future = torch.full((length, length), -math.inf).triu(1)
+    return future + _alibi(alibi_heads, length) if alibi_heads else future
 
 
-@functools.lru_cache(maxsize=16)
 def _alibi(heads: int, length: int) -> Tensor:
-    """[H, T, T]: a penalty in proportion to distance, with slopes 2^(-8h/H) (Press et al. 2022 section 3)."""
     slopes = 2.0 ** (-8.0 * torch.arange(1, heads + 1) / heads)
     position = torch.arange(length, dtype=torch.float32)
     return slopes[:, None, None] * (position[None, :] - position[:, None]).clamp(max=0)
@@ -212,9 +214,11 @@ def attention(x: Tensor, name: str, p: Parameters, config: ModelConfig, observed
         repeats = c.heads // c.key_value_heads
         key, value = key.repeat_interleave(repeats, dim=1), value.repeat_interleave(repeats, dim=1)
     scores = (query * c.head_width**-0.5) @ key.transpose(-2, -1)  # [B, H, T, T]
-    if c.positions == "alibi":
-        scores = scores + _alibi(c.heads, time)
-    scores = scores.masked_fill(_future(time), -math.inf)
+    bias = _attention_bias(time, c.heads if c.positions == "alibi" else 0)
+    if scores.dtype == torch.float16:
+        # A product that overflowed to +inf must not turn a masked logit into inf - inf.
+        scores = scores.masked_fill(bias == -math.inf, -math.inf)
+    scores = scores + bias
     weights = scores.softmax(dim=-1)
     if observed is not None:
         observed.attention_logit_max.append(scores.detach().max())
