@@ -4,21 +4,37 @@ from __future__ import annotations
 
 import re
 
+_LONGEST = 2_000
+
 # A full stop ends a sentence only before a space and what can begin one, and not after an abbreviation.
 _SENTENCE_END = re.compile(
-    r"(?<=[。！？!?])\s*|(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)(?<!\bapprox)(?<!\bno)(?<!\bca)(?<=[.])\s+(?=[A-Z`\"'(\[\u4e00-\u9fff0-9])",
+    r"(?<=[。！？!?])\s*"
+    r"|(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)(?<!\bapprox)(?<!\bno)(?<!\bca)(?<!\bcf)(?<=[.])\s+(?=[A-Z`\"'(\[\u4e00-\u9fff0-9-])"
+)
+_NEW_CLAUSE = (
+    r"then|we|it|the (?:loss|training|run|job|model|grad\w*)|also|later|re-?start\w*|skip\w*|add(?:ed|ing)|chang\w*|remov\w*|switch\w*|"
+    r"resum\w*|start\w*|lost|roll\w*|went|stayed|got|diverged|lower\w*|reduc\w*|increas\w*|rais\w*|set|replac\w*|continu\w*|load\w*|"
+    r"crash\w*|had to|will|quickly|eventually"
 )
 _CLAUSE_END = re.compile(
-    r"\s*[;；]\s*|\s*[，、](?!\d)\s*|,\s+|\s+(?:but|so that|which|as|because|while|so)\s+(?=\w+\s)|\s+and\s+(?=(?:then|we|it|the (?:loss|training|run)|also|later|restart\w*|skip\w*|adding|change|changing|remov\w*|switch\w*|resum\w*|start\w*|lost|roll\w*|went|stayed|got|diverged)\b)",
+    r"\s*[;；]\s*"
+    r"|\s*(?:(?<!\d)[，、]|[，、](?!\d))\s*"
+    r"|,\s+"
+    r"|\s+(?:-|–|—|->|→)\s+(?=[A-Za-z]{4})"
+    r"|\s+(?:but|so that|which|because|while|so|after which|until)\s+(?=\w)"
+    rf"|\s+and\s+(?=(?:{_NEW_CLAUSE})\b)"
+    r"|然后|并且?(?=跳过|重启|从|将|把|替换|更换)|但是?|所以",
     re.IGNORECASE,
 )
 # A clause that is only a place or a time belongs to the one that follows: "From 33700 step, the loss explodes".
 _ADVERBIAL = re.compile(
-    r"^(?:(?:from|at|around|near|after|before|by|since|in|on|until|somewhere)\b|从|在|于)[^,;]{0,40}$|^\W*\d[\d_,]*\s*(?:steps?)?\s*(?:开始|左右|时)$",
+    r"^(?:(?:from|at|around|near|after|before|by|since|in|on|until|somewhere)\b|从|在|于)[^,;]{0,40}$"
+    r"|^\W*\d[\d_,]*\s*(?:steps?)?\s*(?:开始|左右|时)$",
     re.IGNORECASE,
 )
 _VERB = re.compile(
-    r"\b(?:explod|diverg|restart|load|roll|chang|break|broke|fail|crash|print|skip|spike)\w*", re.IGNORECASE
+    r"\b(?:explod|diverg|restart|load|roll|chang|break|broke|fail|crash|print|skip|spike|resum|start|train)\w*|加载|训练|重启|恢复|炸|爆炸|跳过|挂",
+    re.IGNORECASE,
 )
 
 
@@ -31,11 +47,13 @@ def _protect(text: str) -> tuple[str, list[str]]:
         return f"\ue000{len(kept) - 1}\ue001"
 
     text = re.sub(r"`[^`]*`", keep, text)
-    return re.sub(r"\([^()]*\)|（[^（）]*）", keep, text), kept
+    return re.sub(r"\([^()]{0,400}\)|（[^（）]{0,400}）", keep, text), kept
 
 
 def _restore(text: str, kept: list[str]) -> str:
-    while "\ue000" in text:
+    for _ in range(3):  # a code span within parentheses, within a code span at most
+        if "\ue000" not in text:
+            break
         text = re.sub("\ue000(\\d+)\ue001", lambda match: kept[int(match[1])], text)
     return text
 
@@ -43,12 +61,14 @@ def _restore(text: str, kept: list[str]) -> str:
 def sentences(text: str) -> list[str]:
     """The sentences of a block of text; code spans and parentheses stay whole.
 
+    What runs on for thousands of characters is no sentence; it is cut at that length.
+
     >>> sentences("It ran at 1.5 s. Then `a. B` failed. 训练卡住。重启")
     ['It ran at 1.5 s.', 'Then `a. B` failed.', '训练卡住。', '重启']
     """
     guarded, kept = _protect(text.replace("\ue000", "").replace("\ue001", ""))
-    pieces = [piece.strip() for piece in _SENTENCE_END.split(guarded)]
-    return [_restore(piece, kept) for piece in pieces if piece]
+    whole = [_restore(piece.strip(), kept) for piece in _SENTENCE_END.split(guarded)]
+    return [piece[start : start + _LONGEST] for piece in whole if piece for start in range(0, len(piece), _LONGEST)]
 
 
 def clauses(sentence: str) -> list[str]:
@@ -60,8 +80,8 @@ def clauses(sentence: str) -> list[str]:
     guarded, kept = _protect(sentence.replace("\ue000", "").replace("\ue001", ""))
     merged: list[str] = []
     waiting = ""
-    for piece in _CLAUSE_END.split(guarded):
-        piece = _restore(piece, kept).strip(" .。")
+    for part in _CLAUSE_END.split(guarded):
+        piece = _restore(part, kept).strip(" .。")
         if not piece:
             continue
         piece = f"{waiting}, {piece}" if waiting else piece

@@ -15,21 +15,24 @@ from datetime import UTC, datetime, timedelta
 
 from replay_parsers.chronicles.dates import fixed_zone
 
-LAUNCH = re.compile(
-    r"(?P<name>[A-Za-z][\w.]*(?:-[A-Za-z0-9][\w]*)*?)-(?P<stamp>(?P<y>20\d\d)[.-](?P<m>\d\d)[.-](?P<d>\d\d)[-_T](?P<H>\d\d)[:.-](?P<M>\d\d)[:.-](?P<S>\d\d))(?!\d)"
+_STAMP = re.compile(
+    r"-(?P<y>20\d\d)[.-](?P<m>\d\d)[.-](?P<d>\d\d)[-_T](?P<H>\d\d)[:.-](?P<M>\d\d)[:.-](?P<S>\d\d)(?!\d)"
 )
-EVENT_FILE = re.compile(r"\bevents\.out\.tfevents\.(?P<epoch>1\d{9})\b[\w.-]*")
+_NAME = re.compile(r"[A-Za-z][\w.-]{0,80}$")
+EVENT_FILE = re.compile(r"\bevents\.out\.tfevents\.(?P<epoch>1\d{9})\b[\w.-]{0,120}")
 
 _EARLY = timedelta(minutes=15)
 _SHARE_EARLY = 0.1
 _NEAR = timedelta(minutes=5)
-_STEP = timedelta(minutes=30)
+_PROMPT = timedelta(minutes=45)
+_GRID = timedelta(minutes=30)
 _FEW = 3
+_FEW_PROMPT = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """The name of a launch and the time stamp in it, in the launcher's clock."""
+    """The name of a launch and the time stamp in it, in the launcher's clock; ``prefix`` is the name without it."""
 
     name: str
     prefix: str
@@ -45,11 +48,13 @@ class Clocks:
     """How far the headings' and the launch names' clocks are ahead of UTC; None where that cannot be told.
 
     ``agreeing`` counts the pairs of a launch name and an event file that agree on the launcher's offset, and
-    ``pairs`` the headings with a launch.
+    ``pairs`` the headings with a launch; ``ahead`` is how far the headings are ahead of the launch names, which
+    can be known where neither offset is.
     """
 
     headings: timedelta | None
     launches: timedelta | None
+    ahead: timedelta | None
     agreeing: int
     pairs: int
 
@@ -63,14 +68,28 @@ class Clocks:
 
 
 def launches(text: str) -> list[Launch]:
-    """The launch names in ``text``."""
+    """The launch names in ``text``: a name followed by a date and a time to the second."""
+    return [launch for launch, _ in _found(text)]
+
+
+def without_launches(text: str) -> str:
+    """``text`` with launch names and event files taken out."""
+    for launch, _ in reversed(_found(text)):
+        text = text.replace(launch.name, " ")
+    return EVENT_FILE.sub(" ", text)
+
+
+def _found(text: str) -> list[tuple[Launch, int]]:
     found = []
-    for match in LAUNCH.finditer(text):
+    for match in _STAMP.finditer(text):
+        name = _NAME.search(text[max(0, match.start() - 80) : match.start()])
+        if name is None:
+            continue
         try:
-            stamp = datetime(*(int(match[part]) for part in "ymdHMS"))  # type: ignore[arg-type]
+            stamp = datetime(*(int(match[part]) for part in "ymdHMS"))  # type: ignore[arg-type]  # noqa: DTZ001
         except ValueError:
             continue
-        found.append(Launch(match[0], match["name"], stamp))
+        found.append((Launch(name[0] + match[0], name[0], stamp), match.start()))
     return found
 
 
@@ -86,15 +105,15 @@ def establish(headed: list[tuple[datetime, datetime]], filed: list[tuple[datetim
     launcher, agreeing = _launcher_offset(filed)
     ahead = _ahead(headed)
     headings = None if ahead is None or launcher is None else ahead + launcher
-    return Clocks(headings, launcher, agreeing, len(headed))
+    return Clocks(headings, launcher, ahead, agreeing, len(headed))
 
 
 def _launcher_offset(filed: list[tuple[datetime, datetime]]) -> tuple[timedelta | None, int]:
     votes: dict[timedelta, int] = {}
     for stamp, began in filed:
         difference = stamp.replace(tzinfo=UTC) - began
-        offset = _STEP * round(difference / _STEP)
-        if abs(difference - offset) <= _NEAR:
+        offset = _GRID * round(difference / _GRID)
+        if abs(difference - offset) <= _NEAR and abs(offset) <= timedelta(hours=14):
             votes[offset] = votes.get(offset, 0) + 1
     if not votes:
         return None, 0
@@ -103,13 +122,14 @@ def _launcher_offset(filed: list[tuple[datetime, datetime]]) -> tuple[timedelta 
 
 
 def _ahead(headed: list[tuple[datetime, datetime]]) -> timedelta | None:
-    """How far the headings' clock is ahead of the launcher's."""
+    """How far the headings' clock is ahead of the launcher's; None when too few launches follow promptly to tell."""
     if len(headed) < _FEW:
         return None
     differences = [heading - stamp for heading, stamp in headed]
     allowed = int(len(differences) * _SHARE_EARLY)
     for half_hours in range(-24, 29):
-        offset = _STEP * half_hours
+        offset = _GRID * half_hours
         if sum(difference - offset > _EARLY for difference in differences) <= allowed:
-            return offset
+            prompt = sum(-_EARLY <= offset - difference <= _PROMPT for difference in differences)
+            return offset if prompt >= _FEW_PROMPT else None
     return None

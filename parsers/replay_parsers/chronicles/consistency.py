@@ -67,8 +67,8 @@ def doubtful_dates(entries: Sequence[Entry], ahead: timedelta | None, seconds_pe
 
 def _against_launch(index: int, entry: Entry, ahead: timedelta | None) -> Doubt | None:
     """A launch that follows the print by a whole number of days: people write the day wrong, not the hour."""
-    start, local = launched(entry, ahead), entry.printed.local
-    if start is None or local is None or entry.printed.hour is None:
+    start, local = launched(entry, ahead), entry.printed.local if entry.printed else None
+    if start is None or local is None or not entry.timed:
         return None
     days = round((start - local - _PROMPT / 2) / _DAY)
     rest = start - local - days * _DAY
@@ -92,7 +92,7 @@ def _against_launch(index: int, entry: Entry, ahead: timedelta | None) -> Doubt 
 
 def _span(entry: Entry, doubt: Doubt | None, ahead: timedelta | None) -> tuple[datetime, datetime] | None:
     """From when to when an entry holds: its time, and its last launch."""
-    local = doubt.at if doubt and doubt.at else entry.printed.local
+    local = doubt.at if doubt and doubt.at else entry.printed.local if entry.printed else None
     if local is None or (doubt and doubt.at is None):
         return None
     last = entry.launches[-1].stamp + ahead if ahead is not None and entry.launches else local
@@ -108,6 +108,8 @@ def _against_neighbours(
 ) -> Doubt | None:
     """An entry out of its place in time, where its neighbours agree with each other."""
     entry = entries[index]
+    if entry.printed is None:
+        return None
     local = entry.printed.local
     spans = [_span(other, doubts.get(place), ahead) for place, other in enumerate(entries)]
     before = next((span for span in reversed(spans[:index]) if span), None)
@@ -116,7 +118,7 @@ def _against_neighbours(
         return None
     impossible = local is None and entry.printed.year is not None
     # A date without an hour may stand for any hour of its day.
-    slack = _DAY if entry.printed.hour is None else timedelta()
+    slack = timedelta() if entry.timed else _DAY
     if not impossible and (local is None or before[0] - slack <= local <= after[0]):
         return None
     start = launched(entry, ahead)
@@ -151,12 +153,14 @@ def _candidates(entry: Entry, first: datetime, last: datetime) -> list[datetime]
         return []
     day = datetime(first.year, first.month, first.day, entry.printed.hour or 0, entry.printed.minute or 0)
     days = [day + number * _DAY for number in range((last - first).days + 2)]
-    lower = first if entry.printed.hour is not None else first - _DAY
+    lower = first if entry.timed else first - _DAY
     return [time for time in days if lower <= time <= last]
 
 
 def _digits(entry: Entry, time: datetime) -> int:
     printed = entry.printed
+    if printed is None:
+        return 0
     text = f"{printed.year or 0:04d}{printed.month:02d}{printed.day or 0:02d}"
     return sum(a != b for a, b in zip(text, f"{time:%Y%m%d}", strict=True))
 
@@ -203,7 +207,7 @@ def anchors(entries: Sequence[Entry], ahead: timedelta | None) -> list[Anchor]:
     """Where training was known to stand, in the order told."""
     found = []
     for index, entry in enumerate(entries):
-        if entry.local is None or entry.printed.hour is None:
+        if entry.local is None or not entry.timed:
             continue
         seen = [draft.step for draft in entry.drafts if draft.role == "symptom" and draft.step is not None]
         if seen:

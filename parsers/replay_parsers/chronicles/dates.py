@@ -92,7 +92,7 @@ class PrintedTime:
     @property
     def key(self) -> str:
         """The time as incident ids print it: ``2022-06-20T09:10``, ``2022-05-29``, ``2022-04``."""
-        date = f"{self.year or 0:04d}-{self.month:02d}"
+        date = f"{self.year:04d}-{self.month:02d}" if self.year is not None else f"{self.month:02d}"
         if self.day is None:
             return date
         date += f"-{self.day:02d}"
@@ -202,7 +202,7 @@ def find(text: str, *, bare: bool = False, day_first: bool = False) -> PrintedTi
     >>> find("## 2022.06.26 16:00 Node failure").key
     '2022-06-26T16:00'
     >>> find("11月24日下午3点半 重启").key
-    '0000-11-24T15:30'
+    '11-24T15:30'
     >>> find("on November 11, 2021 at 12:46pm PST").key
     '2021-11-11T12:46'
     """
@@ -224,3 +224,20 @@ def find(text: str, *, bare: bool = False, day_first: bool = False) -> PrintedTi
             )
             break
     return None if best is None else _with_time(best, text)
+
+
+_CLOCK = re.compile(r"^[\W_]{0,4}")
+
+
+def time_at_start(text: str) -> tuple[int, int | None, int | None, int, str | None] | None:
+    """Hour, minute, second, where they end, and the zone of a time of day at the beginning of ``text``.
+
+    >>> time_at_start("14:05 restarted"), time_at_start("9pm PT: node down")[:2], time_at_start("4000 steps")
+    ((14, 5, None, 5, None), (21, None), None)
+    """
+    lead = _CLOCK.match(text)
+    start = lead.end() if lead else 0
+    probe = _with_time(PrintedTime(year=2000, month=1, day=1, start=0, end=start), text)
+    if probe.hour is None:
+        return None
+    return probe.hour, probe.minute, probe.second, probe.end, probe.zone

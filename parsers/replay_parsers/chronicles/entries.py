@@ -1,29 +1,31 @@
-"""Dated entries of a logbook: what stands under each, sentence by sentence, and what was not understood."""
+"""What stands in an entry: its sentences and pasted code as drafts, its launches, its log lines."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from replay_parsers.chronicles import dates
+from replay_parsers.chronicles import pasted
 from replay_parsers.chronicles.clauses import sentences
-from replay_parsers.chronicles.clock import EVENT_FILE, LAUNCH, Launch, epochs, launches
+from replay_parsers.chronicles.clock import Launch, epochs, launches, without_launches
 from replay_parsers.chronicles.dates import PrintedTime
 from replay_parsers.chronicles.drafts import Draft
-from replay_parsers.chronicles.markdown import BlockKind, Document, Section
-from replay_parsers.chronicles.reading import read_sentence
-from replay_parsers.records import EventKind
+from replay_parsers.chronicles.markdown import Block, BlockKind
+from replay_parsers.chronicles.reading import is_musing, is_quoted, read_sentence
+from replay_parsers.chronicles.structure import Passage
+from replay_parsers.records import EventKind, Role
+from replay_parsers.trainers.megatron import LoggedRecord
 
 # A record of curves that is named after the step at which something was seen.
 _CURVES = re.compile(
-    r"\b(?:tensorboard|tb|wandb)\b[^:：]{0,20}[:：]\s*(?P<name>[\w.]+(?:-[\w.]+)*?)-(?P<step>\d{3,})(?![\w.:-])",
+    r"\b(?:tensorboard|tb|wandb)\b[^:：]{0,20}[:：]\s?(?P<name>[\w.-]{1,80})-(?P<step>\d{3,12})(?![\w.:-])",
     re.IGNORECASE,
 )
-_CHECKPOINT_NAME = re.compile(r"^\W*global[_ ]?step(?P<step>\d+)\w*\W*$", re.IGNORECASE)
-_BY_THE_WAY = re.compile(r"^\W*(?:PS|P\.S\.|note|NB)\b", re.IGNORECASE)
-_LABEL = re.compile(r"^\W*(?:config(?:uration)? file|配置文件)\W*$", re.IGNORECASE)
+_CHECKPOINT_NAME = re.compile(r"^\W*global[_ ]?step(?P<step>\d{1,12})\w{0,40}\W*$", re.IGNORECASE)
+_LABEL = re.compile(r"^\W*(?:config(?:uration)? file|script|logs?|tensorboard|配置文件)\W*$", re.IGNORECASE)
+_DISCARDED = re.compile(r"[\W_]*(?:\(?(?:abolished|removed|dropped|废除|移除)\)?)?[\W_]*", re.IGNORECASE)
+_MOST_EXAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,22 +39,31 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One dated entry: its heading as printed, the time in it, and its parts in the order told.
+    """One entry: its heading as printed, the time in it if any, and its parts in the order told.
 
-    ``likely`` is the time that it probably means, without zone, where the print cannot be right.
+    ``label`` ends the ids of its incidents; ``began`` are the beginnings of event files named in it, in UTC;
+    ``likely`` is the time that it probably means, without zone, where the print cannot be right; ``logged`` are
+    the log records pasted into it.
     """
 
     heading: str
+    label: str
     line: int
-    printed: PrintedTime
+    printed: PrintedTime | None
     parts: tuple[Part, ...]
     began: tuple[datetime, ...] = ()
     likely: datetime | None = None
+    logged: tuple[LoggedRecord, ...] = ()
 
     @property
     def local(self) -> datetime | None:
         """The entry's time without zone: the likely one where there is one, else as printed."""
-        return self.likely or self.printed.local
+        return self.likely or (self.printed.local if self.printed else None)
+
+    @property
+    def timed(self) -> bool:
+        """Whether an hour is printed."""
+        return self.printed is not None and self.printed.hour is not None
 
     @property
     def drafts(self) -> list[Draft]:
@@ -70,7 +81,8 @@ class Tally:
     """How many sentences were understood, and what the others were."""
 
     understood: int = 0
-    left: list[str] = field(default_factory=list)
+    left: int = 0
+    examples: list[str] = field(default_factory=list)
     other: dict[str, int] = field(default_factory=dict)
 
     def count(self, name: str, number: int = 1) -> None:
@@ -78,24 +90,28 @@ class Tally:
         if number:
             self.other[name] = self.other.get(name, 0) + number
 
-    def sentence(self, text: str, understood: bool) -> None:
+    def sentence(self, text: str, line: int, *, understood: bool) -> None:
         """Note one sentence."""
         if understood:
             self.understood += 1
-        else:
-            self.left.append(text if len(text) <= 160 else text[:157] + "...")
+            return
+        self.left += 1
+        if len(self.examples) < _MOST_EXAMPLES:
+            self.examples.append(f"line {line}: {text}"[:160])
 
 
 @dataclass(slots=True)
-class _Entry:
+class _Reader:
     """An entry while its blocks are read."""
 
+    tally: Tally
+    careful: bool
     parts: list[Part] = field(default_factory=lambda: [Part()])
     began: list[datetime] = field(default_factory=list)
+    logged: list[LoggedRecord] = field(default_factory=list)
 
     def add(self, drafts: list[Draft]) -> None:
-        moves = {EventKind.RESTART, EventKind.ROLLBACK}
-        if self.parts[-1].launch and any(draft.kind in moves for draft in drafts):
+        if self.parts[-1].launch and drafts:
             self.parts.append(Part())
         self.parts[-1] = replace(self.parts[-1], drafts=(*self.parts[-1].drafts, *drafts))
 
@@ -104,77 +120,77 @@ class _Entry:
             self.parts.append(Part())
         self.parts[-1] = replace(self.parts[-1], launch=launch)
 
-    def curve(self, step: int) -> None:
-        self.parts[-1] = replace(self.parts[-1], curve_step=step)
-
-
-def dated(section: Section, *, bare: bool = False) -> PrintedTime | None:
-    """The time at the beginning of a section's heading, None when it has none there."""
-    printed = dates.find(section.heading, bare=bare)
-    return printed if printed and re.fullmatch(r"[\W_]*", section.heading[: printed.start]) else None
-
-
-def read_entries(
-    document: Document, tally: Tally, *, when: Callable[[Section], PrintedTime | None] = dated
-) -> list[Entry]:
-    """The dated entries of ``document`` in their order.  Sections without a date are counted, not read."""
-    entries = []
-    for section in document.sections:
-        printed = when(section)
-        if printed is None:
-            continue
-        entries.append(_read_entry(section, printed, tally))
-    return entries
-
-
-def _read_entry(section: Section, printed: PrintedTime, tally: Tally) -> Entry:
-    entry = _Entry()
-    title = section.heading[printed.end :].strip(" -–—:：")
-    if title:
-        drafts = read_sentence(title, line=section.line, heading=True)
-        tally.sentence(title, bool(drafts))
-        entry.add(drafts)
-    for block in section.blocks:
+    def block(self, block: Block) -> None:
         if block.kind is BlockKind.CODE:
-            tally.count("code block")
-            continue
-        for sentence in sentences(block.text):
-            _read_sentence(entry, sentence, block.line, tally)
+            self._code(block)
+        elif block.kind is BlockKind.QUOTE and self.careful:
+            # What others are quoted to have said is advice, not what was done.
+            for sentence in sentences(block.text):
+                self.tally.sentence(sentence, block.line, understood=False)
+        else:
+            for sentence in sentences(block.text):
+                self._sentence(sentence, block.line)
+
+    def _code(self, block: Block) -> None:
+        code = pasted.read_code(block)
+        self.logged.extend(code.records)
+        self.tally.count("log line", len(code.records))
+        self.tally.count("edit or setting", len(code.drafts))
+        self.tally.count("line of other code", code.other)
+        self.add(list(code.drafts))
+
+    def _sentence(self, sentence: str, line: int) -> None:
+        named, files = launches(sentence), epochs(sentence)
+        rest = without_launches(sentence) if named or files else sentence
+        self.began.extend(files)
+        self.tally.count("launch name", len(named))
+        self.tally.count("event file", len(files))
+        if curve := _CURVES.search(rest):
+            self.parts[-1] = replace(self.parts[-1], curve_step=int(curve["step"]))
+            self.tally.count("curve record")
+            rest = rest.replace(curve[0], " ")
+        for launch in named:
+            self.launch(launch)
+        if (named or files or curve) and _DISCARDED.fullmatch(rest):
+            return
+        if saved := _CHECKPOINT_NAME.match(rest):
+            detail = {"checkpoint": rest.strip(" `*-")}
+            self.add([Draft(kind=EventKind.CHECKPOINT_SAVE, step=int(saved["step"]), detail=detail, line=line)])
+            self.tally.sentence(sentence, line, understood=True)
+        elif _LABEL.match(rest):
+            self.tally.count("file name")
+        elif re.search(r"\w{2}|[\u4e00-\u9fff]", rest):
+            drafts = self._read(rest, line)
+            self.tally.sentence(sentence, line, understood=bool(drafts))
+            self.add(drafts)
+
+    def _read(self, sentence: str, line: int) -> list[Draft]:
+        drafts = read_sentence(sentence, line=line)
+        if not self.careful:
+            return drafts
+        if is_quoted(sentence):
+            return []
+        if is_musing(sentence):
+            return [draft for draft in drafts if draft.role in (Role.CAUSE, Role.SYMPTOM)] if drafts[1:] else []
+        return drafts
+
+
+def read_entry(passage: Passage, tally: Tally, *, careful: bool = False) -> Entry:
+    """Read one entry.  ``careful`` is for books that discuss much: quotations and musings are left out."""
+    reader = _Reader(tally, careful)
+    if passage.title:
+        drafts = read_sentence(passage.title, line=passage.line, heading=True)
+        if passage.printed is not None:
+            tally.sentence(passage.title, passage.line, understood=bool(drafts))
+        reader.add(drafts)
+    for block in passage.blocks:
+        reader.block(block)
     return Entry(
-        heading=section.heading,
-        line=section.line,
-        printed=printed,
-        parts=tuple(entry.parts),
-        began=tuple(entry.began),
+        heading=passage.heading,
+        label=passage.label,
+        line=passage.line,
+        printed=passage.printed,
+        parts=tuple(reader.parts),
+        began=tuple(reader.began),
+        logged=tuple(reader.logged),
     )
-
-
-def _read_sentence(entry: _Entry, sentence: str, line: int, tally: Tally) -> None:
-    named, files = launches(sentence), epochs(sentence)
-    curve = _CURVES.search(sentence)
-    entry.began.extend(files)
-    rest = EVENT_FILE.sub("", LAUNCH.sub("", sentence))
-    if curve:
-        entry.curve(int(curve["step"]))
-        tally.count("curve record")
-        rest = rest.replace(curve[0], "")
-    tally.count("launch name", len(named))
-    tally.count("event file", len(files))
-    for launch in named:
-        entry.launch(launch)
-    if saved := _CHECKPOINT_NAME.match(rest):
-        detail = {"checkpoint": rest.strip(" `*")}
-        entry.add([Draft(kind=EventKind.CHECKPOINT_SAVE, step=int(saved["step"]), detail=detail, line=line)])
-        tally.sentence(sentence, True)
-        return
-    if _LABEL.match(rest):
-        tally.count("file name")
-        return
-    mark = re.fullmatch(r"[\W_]*(?:\(?(?:abolished|removed|废除|移除)\)?)?[\W_]*", rest, re.IGNORECASE)
-    if mark and (named or files or curve):
-        return
-    if not re.search(r"\w{2}", rest):
-        return
-    drafts = read_sentence(rest, line=line)
-    tally.sentence(sentence, bool(drafts))
-    entry.add(drafts)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from replay_parsers.chronicles.clauses import sentences
-from replay_parsers.chronicles.entries import Tally, dated
-from replay_parsers.chronicles.markdown import BlockKind, Document
+from replay_parsers.chronicles.clock import without_launches
+from replay_parsers.chronicles.entries import Tally
+from replay_parsers.chronicles.markdown import BlockKind, Section
 from replay_parsers.chronicles.phrases import NUMBER, number
 from replay_parsers.records import BatchStage
 
@@ -42,22 +43,20 @@ class Facts:
         return (BatchStage(from_step=0, samples=self.batch),) if self.batch else ()
 
 
-def run_facts(document: Document, tally: Tally) -> Facts:
-    """Read the undated sections; each sentence is counted as understood or not."""
+def run_facts(sections: Iterable[Section], title: str, tally: Tally) -> Facts:
+    """Read the sections outside entries; each sentence is counted as understood or not."""
     batch: int | None = None
     nodes: int | None = None
     tested: int | None = None
     rates: dict[int | None, float] = {}
     metadata: dict[str, str] = {}
-    for section in document.sections:
-        if dated(section):
-            continue
+    for section in sections:
         for block in section.blocks:
             if block.kind is BlockKind.CODE:
-                tally.count("code block")
+                tally.count("line of other code", sum(1 for line in block.raw if line.strip()))
                 continue
-            for sentence in sentences(block.text):
-                known = False
+            for printed in sentences(block.text):
+                known, sentence = False, without_launches(printed).strip(" :：,，")
                 if found := _BATCH.search(sentence):
                     batch, known = int(number(found["n"]) or 0) or batch, True
                 if found := _BATCH_OF_TEST.search(sentence):
@@ -70,8 +69,8 @@ def run_facts(document: Document, tally: Tally) -> Facts:
                 if (found := _SETTING.match(sentence)) and len(metadata) < 100:
                     metadata.setdefault(found["name"].strip(), found["value"].strip())
                     known = True
-                tally.sentence(sentence, known)
-    size = _PARAMETERS.search(document.title)
+                tally.sentence(printed, block.line, understood=known)
+    size = _PARAMETERS.search(title)
     return Facts(
         batch=batch,
         seconds_per_step=rates.get(batch, next(iter(rates.values()), None) if len(rates) == 1 else None),

@@ -60,8 +60,8 @@ def build(
     tried: set[int] = set()
     for place, entry in enumerate(entries):
         for group in _groups(entry, launcher):
-            numbers[entry.printed.key] += 1
-            name = incident_id(run, entry.printed.key, numbers[entry.printed.key])
+            numbers[entry.label] += 1
+            name = incident_id(run, entry.label, numbers[entry.label])
             drafts = _finish(group, tried, samples_per_step)
             incidents.append(Incident(name=name, entry=entry, place=place, drafts=drafts))
             tried |= {draft.step for draft in drafts if draft.kind in MOVES and draft.step is not None}
@@ -71,14 +71,19 @@ def build(
 def _groups(entry: Entry, launcher: timedelta | None) -> list[list[Draft]]:
     """The drafts of an entry, one list an incident: a further launch opens one, and so does a further cause that
     has nothing to do with the first."""
-    groups: list[list[Draft]] = []
+    told: list[list[Draft]] = []
     for number, part in enumerate(entry.parts):
         drafts = _with_launch(_exact(settle(_with_curve(part))), part, launcher)
+        if part.launch is None and told:
+            # What follows the last launch without one of its own belongs to it.
+            told[-1] = _exact(settle([*told[-1], *drafts]))
+            continue
         if number and part.launch and launcher is not None:
             # The heading's time is that of the first launch.
             at = part.launch.utc(launcher)
             drafts = [replace(draft, at=draft.at or at) for draft in drafts]
-        groups.extend(_by_cause(drafts))
+        told.append(drafts)
+    groups = [group for drafts in told for group in _by_cause(drafts)]
     return [group for group in groups if group] or [[]]
 
 
@@ -86,7 +91,10 @@ def _exact(drafts: list[Draft]) -> list[Draft]:
     """The text beats the heading: "node failure" above a sentence about an NVLink error is a network failure."""
     exact = [draft for draft in drafts if draft.kind in _HARDWARE and draft.kind is not K.NODE_FAILURE]
     told = any(not draft.heading and draft.kind is not K.STORAGE_FAILURE for draft in exact)
-    return [draft for draft in drafts if not (told and draft.kind is K.NODE_FAILURE and draft.heading)]
+    drafts = [draft for draft in drafts if not (told and draft.kind is K.NODE_FAILURE and draft.heading)]
+    # "It blew up" beside "the loss exploded at 33740" is the same thing, less exactly.
+    exploded = any(draft.kind is K.LOSS_EXPLOSION for draft in drafts)
+    return [draft for draft in drafts if not (exploded and draft.kind is K.DIVERGENCE and draft.step is None)]
 
 
 def _with_curve(part: Part) -> list[Draft]:
@@ -136,7 +144,10 @@ def _by_cause(drafts: list[Draft]) -> list[list[Draft]]:
     families = list(dict.fromkeys(_family(draft.kind) for draft in (*headed, *rest)))
     if len(families) < 2 or families == ["data"]:
         return [drafts]
-    of_sentence = {draft.quote: _family(draft.kind) for draft in causes if not draft.heading}
+    # By paragraph where each tells one cause, else by sentence.
+    lines = {draft.line for draft in rest}
+    by_line = len(lines) == len({_family(draft.kind) for draft in rest})
+    of_place = {(draft.line if by_line else draft.quote): _family(draft.kind) for draft in rest}
     groups: dict[str, list[Draft]] = {family: [] for family in families}
     for draft in drafts:
         if draft.role is Role.CAUSE and "certainty" not in draft.detail:
@@ -144,7 +155,7 @@ def _by_cause(drafts: list[Draft]) -> list[list[Draft]]:
         elif draft.kind in MOVES:
             groups[families[0]].append(draft)
         else:
-            groups[of_sentence.get(draft.quote, families[0])].append(draft)
+            groups[of_place.get(draft.line if by_line else draft.quote, families[0])].append(draft)
     return list(groups.values())
 
 
@@ -284,6 +295,8 @@ def when(entry: Entry, clock: str | None) -> _When:
     local = entry.local
     if local is None:
         return None, None
+    if entry.printed is None:
+        return local.replace(tzinfo=UTC), TimePrecision.DAY
     precision = entry.printed.precision
     if precision in (TimePrecision.DAY, TimePrecision.MONTH):
         return local.replace(tzinfo=UTC), precision

@@ -11,6 +11,9 @@ import codecs
 import re
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
+
+from replay_parsers.files import open_bytes
 
 FENCE = re.compile(r"^\s{0,3}(```+|~~~+)\s*([\w+-]*)[^`]*$")
 ATX_HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.*?)(?:\s+#+)?\s*$")
@@ -18,12 +21,12 @@ SETEXT_UNDERLINE = re.compile(r"^\s{0,3}(=+|-{3,})\s*$")
 BULLET = re.compile(r"^(\s*)(?:[-*+•·]|\d{1,3}[.)、])\s+(.*)$")
 QUOTE = re.compile(r"^\s{0,3}>\s?(.*)$")
 TABLE_ROW = re.compile(r"^\s*\|.*\|\s*$")
-IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)|<img\b[^>]*>", re.IGNORECASE)
-LINK = re.compile(r"\[([^\]]*)\]\((?:[^()]|\([^()]*\))*\)")
+IMAGE = re.compile(r"!\[[^\]]{0,300}\]\([^)\s]{0,2000}(?:\s[^)]{0,200})?\)|<img\b[^>]{0,2000}>", re.IGNORECASE)
+LINK = re.compile(r"\[([^\]]{0,300})\]\([^()\s]{0,4000}(?:\([^()]{0,200}\)[^()\s]{0,200})?(?:\s[^)]{0,200})?\)")
 AUTOLINK = re.compile(r"<https?://[^>\s]*>|https?://[^\s)\]>，。；）]+")
-HTML_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
+HTML_TAG = re.compile(r"</?[A-Za-z][^<>]{0,400}>")
 ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+\-.!|>~])")
-EMPHASIS = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
+EMPHASIS = re.compile(r"(\*\*|__)(?=\S)(.{1,400}?)(?<=\S)\1")
 LINE_END = re.compile(r"\r\n|\n|\r")
 
 
@@ -207,15 +210,44 @@ def _end_of_fence(lines: list[str], start: int, mark: str) -> tuple[int, bool]:
     return len(lines), False
 
 
+_MOST_BYTES = 64 * 1024 * 1024
+_LONGEST_LINE = 20_000
+
+
+def read_document(path: Path) -> bytes:
+    """The bytes of a logbook, decompressed; of one beyond 64 MiB the beginning, since no person wrote it.
+
+    Raises :class:`OSError` when the file cannot be opened.
+    """
+    data = b""
+    with open_bytes(path) as stream:
+        try:
+            while len(data) <= _MOST_BYTES and (piece := stream.read(1 << 20)):
+                data += piece
+        except EOFError:
+            return data
+    return data
+
+
 def walk(data: bytes) -> Document:
     """Read ``data`` as a markdown logbook.  Never raises for what is in it."""
-    text, faults = decode(data)
+    text, faults = decode(data[:_MOST_BYTES])
+    if len(data) > _MOST_BYTES:
+        lost = len(data) - _MOST_BYTES
+        faults.append(
+            Fault(message="only the first 64 MiB were read; split the file", offset=_MOST_BYTES, lost_bytes=lost)
+        )
     lines = LINE_END.split(text)
     state = _Walk()
     state.faults.extend(faults)
     index = 0
     while index < len(lines):
         line, number = lines[index], index + 1
+        if len(line) > _LONGEST_LINE:
+            state.faults.append(
+                Fault(message=f"a line of {len(line):,} characters is no prose; its end was left out", line=number)
+            )
+            line = line[:_LONGEST_LINE]
         state.images += len(IMAGE.findall(line))
         state.links += len(LINK.findall(IMAGE.sub("", line)))
         if fence := FENCE.match(line):

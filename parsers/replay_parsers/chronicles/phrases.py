@@ -1,6 +1,7 @@
-"""Small recognisers of what logbook sentences are made of: numbers, steps, ranges, nodes, flags, changes, durations.
+"""Small recognisers of what logbook sentences are made of: numbers, steps, ranges, nodes, flags, durations.
 
 Each works on one clause or sentence and knows nothing of the logbook it came from.  English and Chinese.
+The text is not trusted: every repetition is bounded or linear.
 """
 
 from __future__ import annotations
@@ -8,57 +9,69 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-NUMBER = r"(?:\d[\d_,]*(?:\.\d+)?(?:\s?[eE][-+]?\d+)?|\.\d+)(?:\s?[kKM](?![A-Za-z]))?"
-_STEP_WORD = r"(?:global[ _-]?)?(?:steps?|iterations?|iters?|updates?)(?![A-Za-z])|步"
+NUMBER = r"(?:\d[\d_,]{0,20}(?:\.\d{1,12})?(?:\s?[eE][-+]?\d{1,3})?|\.\d{1,12})(?:\s?[kKM](?![A-Za-z]))?"
+STEP_WORD = r"(?:(?:global[ _-]?)?(?:steps?|iterations?|iters?|updates?)(?![A-Za-z])|步)"
+_NAMED = r"(?:global[ _-]?)?(?:steps?|iterations?|iters?|updates?)[ _#:=]{0,3}(?:no\.?\s?)?"
 
 # "global_step23200", "step 4000", "iteration 7000"; then "4000 step", "25800steps", "第 4000 步"
 _STEP = re.compile(
-    rf"(?P<named>(?:global[ _-]?)?(?:steps?|iterations?|iters?|updates?)[ _#:]*(?:no\.?\s*)?)(?P<after>{NUMBER})(?![\d.]*\s*[-–~—]\s*\d)"
-    rf"|(?P<before>(?<![\w.]){NUMBER})\s*(?:-?th\s+|-?st\s+)?(?P<unit>{_STEP_WORD})",
+    rf"(?P<named>\b{_NAMED})(?P<after>{NUMBER})(?!\s*[-–~—]\s*\d)"
+    rf"|(?P<before>(?<![\w.]){NUMBER})\s?(?:-?(?:th|st|nd|rd)\s)?(?P<unit>{STEP_WORD})",
     re.IGNORECASE,
 )
+# What follows a number that is no step though a preposition stands before it: "at 10%", "for 3 days", "at 9 am".
+_NO_STEP_UNIT = (
+    r"%|hours?|hrs?|h\b|min|seconds?|secs?|s\b|ms\b|days?|weeks?|months?|小时|分钟|天|点|月|年|号|日|周|"
+    r"T?FLOP|[TGM]B|nodes?|gpus?|节点|卡|台|am\b|pm\b|tokens?|samples?|[:：]\d|K\b"
+)
 _BARE_POSITION = re.compile(
-    rf"(?:\b(?:from|at|around|near|till|until|to|before|after|past|by)\b|从|在|于|到|回滚至|回退到)\s*(?:the\s+|about\s+|~\s*)?(?P<n>{NUMBER})(?![\w%.]*\d|\s*(?:%|hours?|hrs?|h\b|min|days?|小时|分钟|天|点|月|年|号|TFLOP|nodes?|gpus?|节点|卡|am\b|pm\b))"
-    rf"|(?<![\w.-])(?P<zh>{NUMBER})\s*(?:steps?\s*)?(?:左右|附近|处|时|开始)",
+    r"(?:\b(?:from|at|around|near|till|until|to|before|after|past|by|on)\b|从|在|于|到|至|回滚至|回退到)\s?"
+    rf"(?:the\s|about\s|around\s|~\s?)?(?P<n>{NUMBER})(?![\w%.-]*\d|\s?(?:{_NO_STEP_UNIT}))"
+    rf"|(?<![\w.-])(?P<zh>{NUMBER})\s?(?:steps?\s?)?(?:左右|附近|处|时|开始)"
+    rf"|^\W{{0,3}}(?P<lead>{NUMBER})\s?(?=从|恢复|重启|继续|加载)",
     re.IGNORECASE,
 )
 _COUNT_BEFORE = re.compile(
-    r"(?:\b(?:for|within|by|every|each|of|over|instead\s+of|last|next|about|some|another|additional|extra|first|"
-    r"lost|lose|losing|than|another|interval\s+to|whole|total|saving\s+interval\s+to)|间隔\S{0,4}|每|共|了)\s*(?:the\s+|an?\s+)?$",
+    r"(?:\b(?:for|within|by|every|each|of|over|instead of|last|next|about|some|another|additional|extra|first|lost|lose|losing|"
+    r"than|another|interval to|whole|total|only|took|takes|in about|recovered in|wasted|rolled back)|间隔\S{0,4}|每|共|了)"
+    r"\s*(?:the\s|an?\s|~\s?)?$",
     re.IGNORECASE,
 )
 _COUNT_AFTER = re.compile(
-    r"^\s*(?:later|earlier|sooner|ago|after|before|of\s+(?:warm|work|training)|long|instead|per\b|to\s+(?:recover|warm)|以后|之后|后|内)",
+    r"\s*(?:later|earlier|sooner|ago|after|before|of\s(?:warm|work|training)|long\b|instead|per\b|to\s(?:recover|warm)|"
+    r"以后|之后|后|内)",
     re.IGNORECASE,
 )
 _POSITION_BEFORE = re.compile(
-    r"(?:\b(?:from|at|around|near|in|till|until|to|before|after|past|since|on|reached|between|@)|从|在|于|到|第|至)\s*(?:the\s+|about\s+|~\s*)?$",
+    r"(?:\b(?:from|at|around|near|in|till|until|to|before|after|past|since|on|reached|between|and)|@|从|在|于|到|第|至)"
+    r"\s*(?:the\s|about\s|around\s|~\s?)?$",
     re.IGNORECASE,
 )
 _RANGE = re.compile(
-    rf"(?<![\w.-])(?P<a>{NUMBER})\s*(?:-|–|—|~|～|\bto\b|\bthrough\b|\btill\b|至|到)\s*(?P<b>{NUMBER})(?![\w.])",
+    rf"(?<![\w.-])(?P<a>{NUMBER})\s?(?:-|–|—|~|～|\bto\b|\bthrough\b|\btill\b|\buntil\b|至|到)\s?(?P<b>{NUMBER})(?![\w.]*\w)",
     re.IGNORECASE,
 )
-_FLAG = re.compile(r"(?<![\w-])--(?P<name>[A-Za-z][\w-]*)(?P<rest>(?:[ =]+(?!--)[^\s`\\|]+)*)")
-_NODE = re.compile(
-    r"\b(?:[a-z]{1,12}(?:[-_]?[a-z0-9]+)*?[-_]?\d{2,6}|(?:node|host|rank|gpu)[-_ ]?\d{1,6})\b", re.IGNORECASE
+_FLAG = re.compile(r"(?<![\w-])--(?P<name>[A-Za-z][\w-]{0,60})(?P<rest>(?:[ =]{1,4}(?!--)[^\s`\\|]{1,60}){0,8})")
+_ASSIGNMENT = re.compile(r"(?<![\w$.-])(?P<name>[A-Z][A-Z0-9_]{1,40})=(?P<value>[\w.+-]{1,40})")
+_WORD = re.compile(r"[A-Za-z][\w-]{0,60}")
+_NODE = re.compile(r"[a-z]{1,12}(?:[-_][a-z]{1,12}|[-_]?[a-z]?\d{1,6}){0,4}[-_]?\d{1,6}", re.IGNORECASE)
+_NAMED_NODE = re.compile(
+    r"\b(?:node|host|machine|instance|rank|gpu)\s?#?(?P<n>[A-Za-z]{0,4}\d{1,6})\b(?!\s?(?:%|gpus))", re.IGNORECASE
+)
+# Words with a number that name something else: checkpoints, versions, sizes, experiments.
+_NOT_A_NODE = re.compile(
+    r"(?:global[_-]?)?(?:steps?|iter(?:ation)?s?|ckpt|checkpoint|pr|exp|experiment|v|tp|pp|dp|mp|cuda|cu|fp|bf|int|a|h|v|t|mt|epoch|"
+    r"round|lr|beta|seed|bs|gbs|mbs|bsz|adam|sha|utc|gmt|seq|gpt|bloom|glm|opt|llama|tr|page|issue|layer|run|version|part|table|"
+    r"figure|fig|phase|stage|day|week|attempt|no|s3|zero|sm|p|q|top|job|slurm|commit|torch|python|nccl|megatron|deepspeed|t0|"
+    r"e|x|k|m|b|std|n)[-_]?\d+[a-z]?",
+    re.IGNORECASE,
 )
 _DURATION = re.compile(
-    rf"(?:~|about\s+|around\s+|approx\.?\s+|大约|约)?(?<![\w.])(?P<n>{NUMBER})\s*(?:more\s+)?"
-    r"(?P<unit>hours?|hrs?|h(?![A-Za-z])|minutes?|mins?|days?|seconds?|secs?|小时|个小时|分钟|天|秒)",
+    rf"(?<![\w.])(?P<n>{NUMBER})\+?\s?(?:more\s|wall-clock\s|个)?"
+    r"(?P<unit>hours?|hrs?|h(?![A-Za-z])|minutes?|mins?|days?|seconds?|secs?|小时|分钟|天|秒)",
     re.IGNORECASE,
 )
-_HOURS = {
-    "h": 1.0,
-    "m": 1 / 60,
-    "d": 24.0,
-    "s": 1 / 3600,
-    "小": 1.0,
-    "个": 1.0,
-    "分": 1 / 60,
-    "天": 24.0,
-    "秒": 1 / 3600,
-}
+_HOURS = {"h": 1.0, "m": 1 / 60, "d": 24.0, "s": 1 / 3600, "小": 1.0, "分": 1 / 60, "天": 24.0, "秒": 1 / 3600}
 _SCALE = {"k": 1e3, "m": 1e6}
 
 
@@ -76,13 +89,19 @@ class StepMention:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A command-line option as written: its name without dashes and its values."""
+    """A command-line option as written: its name without dashes and its values.
+
+    ``assigned`` marks an environment variable (``SAVE_INTERVAL=300``).
+    """
 
     name: str
     values: tuple[str, ...]
     start: int
+    assigned: bool = False
 
     def __str__(self) -> str:
+        if self.assigned:
+            return f"{self.name}={' '.join(self.values)}"
         return " ".join((f"--{self.name}", *self.values))
 
 
@@ -97,14 +116,17 @@ def number(text: str) -> float | None:
     if scale != 1.0:
         cleaned = cleaned[:-1]
     try:
-        return float(cleaned) * scale
+        value = float(cleaned) * scale
     except ValueError:
         return None
+    # 6.1 * 1000 is not quite 6100: suffixed numbers are whole or have few decimals.
+    return round(value, 6) if scale != 1.0 else value
 
 
-def _whole(text: str) -> int | None:
+def whole(text: str) -> int | None:
+    """The value of a printed whole number below 2**62, None for anything else."""
     value = number(text)
-    return int(value) if value is not None and value == int(value) and value < 2**62 else None
+    return int(value) if value is not None and value < 2**62 and value == int(value) else None
 
 
 def steps(text: str) -> list[StepMention]:
@@ -115,23 +137,26 @@ def steps(text: str) -> list[StepMention]:
     """
     mentions = []
     for found in _STEP.finditer(text):
-        value = _whole(found["after"] or found["before"])
+        value = whole(found["after"] or found["before"])
         if value is None:
             continue
-        ahead, behind = text[: found.start()], text[found.end() :]
+        ahead, behind = text[max(found.start() - 40, 0) : found.start()], text[found.end() : found.end() + 40]
         if found["after"]:
-            plural = found["named"].strip().lower().endswith("s")
+            plural = found["named"].rstrip(" _#:=").lower().endswith("s")
             position = not plural or _POSITION_BEFORE.search(ahead) is not None
-        elif _COUNT_BEFORE.search(ahead) or _COUNT_AFTER.match(behind):
-            position = False
         else:
-            unit = found["unit"].lower()
-            position = (
-                _POSITION_BEFORE.search(ahead) is not None or re.match(r"\s*(?:左右|处|时|开始)", behind) is not None
-            )
-            position = position or (unit in ("step", "iteration") and value > 1 and not re.search(r"\w\s*$", ahead))
+            position = _is_position(value, found["unit"].lower(), ahead, behind)
         mentions.append(StepMention(value, position, True, found.start(), found.end()))
     return mentions
+
+
+def _is_position(value: int, unit: str, ahead: str, behind: str) -> bool:
+    """Whether "4000 steps" names a point of the run rather than a number of steps."""
+    if _COUNT_BEFORE.search(ahead) or _COUNT_AFTER.match(behind):
+        return False
+    if _POSITION_BEFORE.search(ahead) or re.match(r"\s*(?:左右|处|时|开始)", behind):
+        return not (ahead.rstrip().lower().endswith(" in") and unit.endswith("s"))
+    return unit in ("step", "iteration") and value > 1 and not re.search(r"\w\s*$", ahead)
 
 
 def positions(text: str) -> list[StepMention]:
@@ -143,9 +168,9 @@ def positions(text: str) -> list[StepMention]:
     found = [mention for mention in named if mention.position]
     taken = [(mention.start, mention.end) for mention in named]
     for match in _BARE_POSITION.finditer(text):
-        group = "n" if match["n"] else "zh"
+        group = next(name for name in ("n", "zh", "lead") if match[name])
         start, end = match.span(group)
-        value = _whole(match[group])
+        value = whole(match[group])
         if value is None or value < 100 or any(start < b and a < end for a, b in taken):
             continue
         found.append(StepMention(value, True, False, start, end))
@@ -160,43 +185,55 @@ def ranges(text: str) -> list[tuple[int, int]]:
     """
     found = []
     for match in _RANGE.finditer(text):
-        first, last = _whole(match["a"]), _whole(match["b"])
+        first, last = whole(match["a"]), whole(match["b"])
         if first is not None and last is not None and first < last:
             found.append((first, last))
     return found
 
 
 def flags(text: str) -> list[Flag]:
-    """Command-line options in ``text``, with the values that follow each."""
-    return [
-        Flag(
-            match["name"],
-            tuple(
-                value.strip("=,;:.)`'\"（），。；").strip()
-                for value in match["rest"].split()
-                if value.strip("=,;:.)`'\"")
-            ),
-            match.start(),
-        )
-        for match in _FLAG.finditer(text)
-    ]
+    """Command-line options and environment variables set in ``text``, with their values.
+
+    >>> [str(flag) for flag in flags("use `--lr 3e-5 --fp16` and SAVE_INTERVAL=300")]
+    ['--lr 3e-5', '--fp16', 'SAVE_INTERVAL=300']
+    """
+    found = []
+    for match in _FLAG.finditer(text):
+        values = (value.strip("=,;:.)`'\"（），。；").strip() for value in match["rest"].split())
+        # Prose goes on after an option ("--lr 0 and change ..."): its values end at the first ordinary word.
+        kept: list[str] = []
+        for value in values:
+            if not value or (kept and not re.match(r"[-+.]?\d|\$", value)):
+                break
+            kept.append(value)
+            if re.fullmatch(r"[A-Za-z]{2,}", value):
+                break
+        found.append(Flag(match["name"], tuple(kept), match.start()))
+    found.extend(
+        Flag(match["name"], (match["value"].rstrip("."),), match.start(), assigned=True)
+        for match in _ASSIGNMENT.finditer(text)
+    )
+    return sorted(found, key=lambda flag: flag.start)
 
 
 def nodes(text: str) -> list[str]:
-    """Names of machines ("n30041", "jean-zay-iam12", "node 17"), each once, in order."""
-    found: dict[str, None] = {}
-    for match in _NODE.finditer(text):
-        name = match[0]
-        if not _NOT_A_NODE.match(name) and not (match.start() and text[match.start() - 1] in "-_./@"):
-            found.setdefault(name)
-    return list(found)
+    """Names of machines ("n30041", "jean-zay-iam12", "node 17"), each once, in order.
 
-
-_NOT_A_NODE = re.compile(
-    r"(?:global[_-]?)?(?:steps?|iter(?:ation)?s?|pr|exp|experiment|v|tp|pp|dp|mp|cuda|fp|bf|int|a|h|v|t|mt|epoch|round|lr|"
-    r"beta|seed|bs|gbs|mbs|adam|sha|utc|gmt|seq|gpt|bloom|glm|opt|tr|page|issue|layer|run|version|part|table|figure)[-_ ]?\d+",
-    re.IGNORECASE,
-)
+    >>> nodes("n30041 and worker-7 went down at global_step4000; node 12 is fine")
+    ['n30041', 'worker-7', 'node 12']
+    """
+    found: dict[str, int] = {}
+    for match in _WORD.finditer(text):
+        name = match[0].rstrip("-_")
+        joined = match.start() > 0 and text[match.start() - 1] in "-_./@="
+        digits = sum(letter.isdigit() for letter in name)
+        if joined or not digits or not _NODE.fullmatch(name) or _NOT_A_NODE.fullmatch(name):
+            continue
+        if digits >= 3 or re.search(r"node|host|worker|machine|server|gpu|rank|[-_]\d+$|iam\d", name, re.IGNORECASE):
+            found.setdefault(name, match.start())
+    for match in _NAMED_NODE.finditer(text):
+        found.setdefault(match[0], match.start())
+    return sorted(found, key=lambda name: found[name])
 
 
 def hours(text: str) -> float | None:

@@ -63,7 +63,7 @@ def _read_clause(clause: str, sentence: str) -> list[Draft]:
         if not symptom or change.after is not None or "factor" in change.detail
     )
     for flag in flags(clause):
-        found.extend(changes.from_flag(flag, clause))
+        found.extend(changes.from_flag(flag))
     found.extend(moves.skips(clause))
     moved = moves.restarts(clause)
     step = changes.effective_step(clause)
@@ -146,6 +146,29 @@ def _with_losses(found: list[Draft], clause: str) -> list[Draft]:
     if not found:
         return [Draft(kind=K.RESTART, lost_hours=lost_hours, lost_steps=lost_steps, onset=True)]
     return [replace(found[0], lost_hours=lost_hours, lost_steps=lost_steps), *found[1:]]
+
+
+_QUOTED = re.compile(
+    r"^\W*(?:quot(?:e|ing)|[A-Z][\w.-]+(?: [A-Z][\w.-]+)*:\W*$)|\b(?:quoting|notes?:|to quote)\b", re.IGNORECASE
+)
+_MUSING = re.compile(
+    r"\b(?:i (?:suspect|think|would|wonder|believe|am|don.t|also|like)|we (?:might|could|should|may|can)|let.?s see|if (?:it|we|you|this|the|one)|"
+    r"suggest\w*|propos\w*|recommend\w*|my (?:feeling|suspicion|understanding)|it (?:might|could|would|may)|perhaps|maybe|would be|"
+    r"one way|another (?:avenue|option|way)|try (?:larger|smaller|lower|higher)|plan (?:was|is) to|need(?:s)? to|ideally|in the future|"
+    r"usually|typically|generally|in general|rule of thumb|prior work|my suspicion|can you|have you|next(?:,| step)? (?:we )?will)\b|"
+    r"可以考虑|建议|如果|打算|计划",
+    re.IGNORECASE,
+)
+
+
+def is_quoted(sentence: str) -> bool:
+    """Whether a sentence announces what somebody else said."""
+    return _QUOTED.search(sentence) is not None
+
+
+def is_musing(sentence: str) -> bool:
+    """Whether a sentence says what might be or might be done, rather than what was."""
+    return _MUSING.search(sentence) is not None
 
 
 def kinds(drafts: Iterable[Draft]) -> set[EventKind]:

@@ -52,7 +52,11 @@ ACTIONS: tuple[Term, ...] = (
         r"逐渐..12..(?:分布|比例|配比)|平滑..8..(?:分布|数据)|数据..8..warm",
         hides=(K.DATA_CHANGE,),
     ),
-    term(K.DATA_RESHUFFLE, r"\bre-?shuffl\w*|\bshuffl\w* (?:the )?(?:data|samples) again", r"重新打乱|打乱数据|重新shuffle"),
+    term(
+        K.DATA_RESHUFFLE,
+        r"\bre-?shuffl\w*|\bshuffl\w* (?:the )?(?:data|samples) again",
+        r"重新打乱|打乱数据|重新shuffle",
+    ),
     term(
         K.DATA_CHANGE,
         r"\b(?:chang\w*|switch\w*|replac\w*|swap\w*) (?:\w+ ){0,4}?(?:to )?..30..\b(?:data(?:sets?)?|corpus|corpora|data mix\w*|mixture)\b"
@@ -63,6 +67,7 @@ ACTIONS: tuple[Term, ...] = (
         r"\bepoch (?:2|two)\b|\bsecond epoch\b",
         r"换..16..(?:数据|纯文本|语料)|(?:加入?|增加|去掉|删除|移除)..16..(?:数据|语料)",
         unless=(
+            r"仍然|依然",
             r"\bstable\b|\breshuffl|\bdata ?load\w*|\bdata ?parallel|\bcop(?:y|ied) data|\bskip\w*|跳过|数据加载|\bdistribution chang|"
             r"\bcannot read\b",
             r"\btensorboard\b|\bcheckpoints?\b",
@@ -90,7 +95,7 @@ ACTIONS: tuple[Term, ...] = (
         r"\b(?:upgrad|downgrad|updat)\w* (?:to |our |the )*(?:\w+ )?(?:torch|pytorch|cuda|nccl|megatron|deepspeed|apex|python|transformers?|flash)",
         r"\bswitched\b..60..(?:\b(?:branch|commit|version|release)\b|@|\b[0-9a-f]{7,40}\b)",
         r"\brolling back to the last commit|\bgit checkout [0-9a-f]{7,40}",
-        r"(?:升级|更换|改成?)..12..(?:版本|逻辑|实现)|升级..8..(?:驱动|框架)",
+        r"(?:升级|更换|改成?)..24..(?:版本|逻辑|实现)|升级..8..框架",
         unless=(r"\bdriver upgrade",),
     ),
     term(
@@ -99,7 +104,11 @@ ACTIONS: tuple[Term, ...] = (
         r"\b(?:bug|issue|problem)\b..30..\b(?:was |is |been |got )?(?:fixed|patched|solved|resolved)\b",
         r"\b(?:solved|resolved|fixed) by\b|\bwork-?around\b|\bband-?aid\b",
         r"修复|修了..6..bug|修正了",
-        unless=(r"\bnot (?:yet )?(?:fixed|resolved)", r"\b(?:to be|needs? to be|should be|supposed to be) fixed"),
+        unless=(
+            r"\bnot (?:yet )?(?:fixed|resolved)",
+            r"\b(?:to be|needs? to be|should be|supposed to be) fixed",
+            r"无法修复",
+        ),
     ),
     term(
         K.OPTIMIZER_RESET,
@@ -114,7 +123,9 @@ ACTIONS: tuple[Term, ...] = (
         r"从头(?:开始|训练|再来)|从零(?:开始|训练)|重头",
         unless=(r"\bif it doesn|\bwhen starting\b|\bTrain from scratch for\b|\boptimizer from scratch\b",),
     ),
-    term(K.SEED_CHANGE, r"\b(?:new|chang\w*|different|another) (?:the )?(?:random )?seed\b", r"换..4..种子|更换..4..seed"),
+    term(
+        K.SEED_CHANGE, r"\b(?:new|chang\w*|different|another) (?:the )?(?:random )?seed\b", r"换..4..种子|更换..4..seed"
+    ),
     term(
         K.ARCHITECTURE_CHANGE,
         r"\b(?:add|activat|enabl|us|try|remov|without|chang)\w*\b..20..\b(?:embed\w*[ -]?(?:layer ?)?norm|embedding layernorm|normformer|layer ?norm in)",

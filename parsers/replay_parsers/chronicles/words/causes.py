@@ -45,7 +45,13 @@ CAUSES: tuple[Term, ...] = (
         r"\boom(?:s|ed|ing)?\b|\bout of memory\b|\binsufficient shared memory|\bshared memory error|\bmemory leak",
         r"\bdimm\b|\bmemory (?:error|fault|failure)",
         r"内存(?:不足|溢出|泄漏|故障)|爆内存|爆显存|显存(?:不足|溢出)",
-        unless=(r"\bborderline\b", r"\bwhether\b", r"\bif the setup\b", r"\bwon't oom\b", r"\b(?:avoid|prevent|detect)\w*\b..12..\bmemory|oom"),
+        unless=(
+            r"\bborderline\b",
+            r"\bwhether\b",
+            r"\bif the setup\b",
+            r"\bwon't oom\b",
+            r"\b(?:avoid|prevent|detect)\w*\b..12..\bmemory|oom",
+        ),
     ),
     term(
         K.NODE_FAILURE,
@@ -70,8 +76,12 @@ CAUSES: tuple[Term, ...] = (
         r"samples?|documents?|tasks?|corpus|shards?|batch(?:es)?)\b",
         r"\b(?:data|datasets?|samples?|shards?)\b..30..\b(?:nois\w+|garbage|corrupt\w*|broken|mislabel\w*|contaminat\w*)",
         r"\bissues with the (?:new )?dataset\b|\bjson encoding issues?\b",
-        r"数据..10..(?:噪声|噪音|异常|有问题|错误|脏)|(?:任务|target)..10..异常|脏数据",
-        unless=(r"\bskip\w*|跳过", r"\bif\b..20..\b(?:data|batch)", r"\bless inclined\b|\bexclud\w* the case\b|\bhypothes\w*"),
+        r"数据..10..(?:噪声|噪音|异常|错误|脏)|数据(?:本身)?有问题|(?:任务|target)..10..异常|脏数据",
+        unless=(
+            r"\bskip\w*|跳过",
+            r"\bif\b..20..\b(?:data|batch)",
+            r"\bless inclined\b|\bexclud\w* the case\b|\bhypothes\w*",
+        ),
     ),
     term(
         K.CONFIG_BUG,

@@ -10,7 +10,8 @@ OUTCOMES: tuple[Term, ...] = (
         K.RECOVERED,
         r"\bseems? (?:to be )?(?:\w+ )?stable\b|\b(?:is|was|became|remained|running) (?:now )?stable\b",
         r"\bback to (?:normal|its? usual)\b|\bsolved the (?:problem|issue)\b|\bthat (?:fixed|solved) it\b",
-        r"似乎能?稳定|稳定了|恢复正常|问题解决",
+        r"\b(?:copy|copied|copying|restor\w+) (?:the )?\w+ (?:back )?from (?:the |a )?backup",
+        r"似乎能?稳定|稳定了|恢复正常|问题解决|重新从..8..拷贝",
         unless=(r"\bloss[ -]?scal", r"\bshould\b|\bhope|\bmore stable\b|\bto keep\b"),
     ),
     term(
@@ -34,6 +35,9 @@ OUTCOMES: tuple[Term, ...] = (
         r"\b(?:luckily|quickly|eventually|mostly|fully|soon) (?:it )?recover(?:ed|ing|s)\b|\bit recovered\b|\bloss recovered\b",
         r"\bcame (?:back )?down (?:by itself|on its own)\b|\b(?:some|about|took|in) ~?\d+ (?:iterations|steps) to recover\b",
         r"(?:自动|自行|自己)恢复了?",
-        unless=(_MAYBE, r"\bcouldn't\b|\bcan'?t\b|\bnot recover|\bnever recovered|\brecovery time\b|\bcheckpoint\b|\bas a result of\b"),
+        unless=(
+            _MAYBE,
+            r"\bcouldn't\b|\bcan'?t\b|\bnot recover|\bnever recovered|\brecovery time\b|\bcheckpoint\b|\bas a result of\b",
+        ),
     ),
 )

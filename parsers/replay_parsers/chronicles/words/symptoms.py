@@ -46,7 +46,7 @@ SYMPTOMS: tuple[Term, ...] = (
         K.LOSS_EXPLOSION,
         rf"\bloss(?:es)?\b..30..{_BLEW}",
         rf"{_BLEW}..15..\bloss",
-        r"loss..10..(?:爆炸|炸)",
+        r"loss..16..(?:爆炸|炸)",
         r"损失..6..(?:爆炸|炸)",
         unless=(r"\b(?:grad|gradient)\b..12..\b(?:explo)", r"\b(?:no|without|avoid|prevent)\b..15..\bexplo"),
         hides=(K.LOSS_SPIKE, K.DIVERGENCE),
@@ -59,7 +59,7 @@ SYMPTOMS: tuple[Term, ...] = (
         r"\bnot converg\w*",
         r"\bbelly up\b",
         r"爆炸|炸了|发散|不收敛",
-        r"(?:又|再次|还是)挂了",
+        r"(?:又|再次|还是)挂了|训练(?:仍然|还是|依然)有问题",
         unless=(
             r"\b(?:before|avoid|prevent|toward|towards|until|till|causes? of|risk of|instead of|without|no|point of)\s+"
             r"(?:the |any |its )?diverg",
@@ -84,7 +84,7 @@ SYMPTOMS: tuple[Term, ...] = (
         r"\bloss\b..30..\bdrastic (?:change|shift|rise)",
         r"\bloss\b..20..\b(?:went|rose|climbed|increased|going) (?:\w+ )?(?:up )?from\b",
         r"^\W*(?:an? |another |huge |big |small |first |second |the |there was |we (?:had|saw|hit|registered|see) )*"
-        r"(?:\w+ )?(?:spikes?|glitch)\b",
+        r"(?:[A-Za-z]+ )?(?:spikes?|glitch)\b",
         r"\bspiked\b",
         r"loss..15..(?:尖峰|波动|突增|飙升|spike)",
         r"损失..8..(?:尖峰|波动|突增|飙升|突刺)",

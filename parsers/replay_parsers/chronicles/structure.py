@@ -1,0 +1,245 @@
+"""Where the entries of a logbook begin: at dated headings, dated or timed bullets, paragraphs and table rows, and at
+headings of experiments that carry no date."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from replay_parsers.chronicles import dates
+from replay_parsers.chronicles.dates import PrintedTime
+from replay_parsers.chronicles.markdown import Block, BlockKind, Document, Section
+
+_EXPERIMENT = re.compile(
+    r"\b(?:exp(?:eriment)?|run|attempt|trial|round|phase|try|restart|incident|实验|第)\s?#?[\w.-]{0,12}\d[\w.]*\b|^\W*main[- ]\w+$|"
+    r"第\s?\d+\s?次",
+    re.IGNORECASE,
+)
+_EXPERIMENT_AT_END = re.compile(r"\bexperiment\W*$", re.IGNORECASE)
+_SEVERAL = re.compile(r"\bexp\w*s\b|\b\d+-\d+\b|summary|future|set \d", re.IGNORECASE)
+_SLUG_LENGTH = 100
+_PUNCTUATION = r"[\s\W_]*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """One entry's text: ``heading`` as printed (its locator), ``title`` what it says beside the date, ``label`` the
+    end of the incident's id, ``blocks`` what stands below."""
+
+    heading: str
+    title: str
+    label: str
+    line: int
+    printed: PrintedTime | None
+    blocks: tuple[Block, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """The entries of a document in their order, and the sections that belong to none."""
+
+    passages: tuple[Passage, ...]
+    others: tuple[Section, ...]
+    day_first: bool = False
+
+
+def slug(heading: str) -> str:
+    """The heading as the end of an id: small letters and digits of any script, joined by ``-``.
+
+    >>> slug("CL Experiment 3"), slug("重启 #2")
+    ('cl-experiment-3', '重启-2')
+    """
+    return re.sub(r"[\W_]+", "-", heading.lower()).strip("-")[:_SLUG_LENGTH].strip("-") or "untitled"
+
+
+def at_start(text: str, *, bare: bool = False, day_first: bool = False) -> PrintedTime | None:
+    """The time with which ``text`` begins, None when it begins otherwise."""
+    printed = dates.find(text, bare=bare, day_first=day_first)
+    if printed is None or not re.fullmatch(
+        _PUNCTUATION + r"(?:\w{3,9}day\W{1,2}|(?:周|星期).\W?)?", text[: printed.start]
+    ):
+        return None
+    return printed
+
+
+def outline(document: Document, *, experiments: bool = True, bullets: bool = True) -> Outline:
+    """Find the entries of ``document``.
+
+    ``experiments`` also takes undated headings that name an experiment; ``bullets`` also takes bullets, paragraphs
+    and table rows that begin with a date or, under a dated heading, with a time.
+    """
+    day_first = _day_first(document)
+    finder = _Finder(experiments=experiments, bullets=bullets, day_first=day_first)
+    for section in document.sections:
+        finder.section(section)
+    passages = _with_years(finder.passages, document)
+    return Outline(passages=tuple(passages), others=tuple(finder.others), day_first=day_first)
+
+
+def _day_first(document: Document) -> bool:
+    """Whether dates such as 13/04/2021 show that the book puts the day first."""
+    votes = 0
+    for section in document.sections:
+        for text in (section.heading, *(block.text[:40] for block in section.blocks)):
+            for first, second in re.findall(r"(?<!\d)(\d{1,2})/(\d{1,2})/20\d\d", text[:200]):
+                votes += (int(first) > 12) - (int(second) > 12)
+    return votes > 0
+
+
+@dataclass(slots=True, kw_only=True)
+class _Finder:
+    """One pass over the sections: the open entry, and the day that timed bullets belong to."""
+
+    experiments: bool
+    bullets: bool
+    day_first: bool
+    passages: list[Passage] = field(default_factory=list)
+    others: list[Section] = field(default_factory=list)
+    _level: int = 0
+    _open: bool = False
+    _day: PrintedTime | None = None
+
+    def section(self, section: Section) -> None:
+        printed = self._heading_date(section)
+        if printed is None and self._day is not None and section.level > self._level:
+            printed = self._timed(section.heading)
+        if printed is not None:
+            title = _without(section.heading, printed)
+            self._begin(section.heading, title, printed.key, section.line, printed, section.level)
+        elif self._belongs(section):
+            # A heading below an entry's own is part of what the entry says.
+            self._extend([Block(kind=BlockKind.PARAGRAPH, text=section.heading, line=section.line)])
+        elif self.experiments and _EXPERIMENT.search(section.heading) and not _SEVERAL.search(section.heading):
+            self._day = None
+            self._begin(section.heading, section.heading, slug(section.heading), section.line, None, section.level)
+        else:
+            self._open = False
+            self._day = None
+            self.others.append(Section(heading=section.heading, level=section.level, line=section.line))
+        self._blocks(section.blocks)
+
+    def _heading_date(self, section: Section) -> PrintedTime | None:
+        if not section.level:
+            return None
+        printed = at_start(section.heading, bare=True, day_first=self.day_first)
+        if printed is None:
+            anywhere = dates.find(section.heading, day_first=self.day_first)
+            # "Experiment 12 - November 11, 2021": a date at the end dates the heading as well.
+            if anywhere and anywhere.day is not None and re.fullmatch(_PUNCTUATION, section.heading[anywhere.end :]):
+                printed = anywhere
+        # "## May 2022" heads the days below it.
+        return printed if printed is None or printed.day is not None or self._month(section, printed) else None
+
+    def _month(self, section: Section, printed: PrintedTime) -> bool:
+        return bool(section.blocks) and printed.year is not None
+
+    def _belongs(self, section: Section) -> bool:
+        return self._open and section.level > self._level and self.passages[-1].line != section.line
+
+    def _begin(self, heading: str, title: str, label: str, line: int, printed: PrintedTime | None, level: int) -> None:
+        passage = Passage(heading=heading, title=title, label=label, line=line, printed=printed)
+        self.passages.append(passage)
+        self._open = True
+        if level:
+            self._level = level
+            self._day = printed if printed is not None and printed.day is not None else None
+
+    def _extend(self, blocks: Iterable[Block]) -> None:
+        self.passages[-1] = replace(self.passages[-1], blocks=(*self.passages[-1].blocks, *blocks))
+
+    def _blocks(self, blocks: Sequence[Block]) -> None:
+        inside_bullet = -1
+        for block in blocks:
+            printed = self._block_time(block) if self.bullets else None
+            if printed is not None:
+                heading = block.text if len(block.text) <= 80 else block.text[:77] + "..."
+                title = _without(block.text, printed)
+                self._begin(heading, "", printed.key, block.line, printed, 0)
+                self._extend([replace(block, text=title)] if title else [])
+                inside_bullet = block.indent if block.kind is BlockKind.BULLET else -1
+            elif self._open:
+                self._extend([block])
+            elif self.others:
+                self.others[-1].blocks.append(block)
+            else:
+                self.others.append(Section(heading="", level=0, line=block.line, blocks=[block]))
+        del inside_bullet
+
+    def _block_time(self, block: Block) -> PrintedTime | None:
+        """The time at which a block begins an entry of its own."""
+        if block.kind not in (BlockKind.BULLET, BlockKind.PARAGRAPH, BlockKind.TABLE):
+            return None
+        text = block.text.lstrip("| ")
+        shift = len(block.text) - len(text)
+        printed = at_start(text, day_first=self.day_first) or self._timed(text)
+        if printed is None or printed.day is None:
+            return None
+        rest = text[printed.end :].strip(" |:：-–—")
+        # A date alone, or one within running text ("2022-05-06 was a Friday"), begins no entry by itself.
+        if block.kind is BlockKind.PARAGRAPH and not re.match(
+            r"\s*(?:[-–—:：|,，(（\[\]]|$|[A-Z\u4e00-\u9fff])", text[printed.end :]
+        ):
+            return None
+        if not rest and block.kind is BlockKind.TABLE:
+            return None
+        return replace(printed, start=printed.start + shift, end=printed.end + shift)
+
+    def _timed(self, text: str) -> PrintedTime | None:
+        """A time of day at the beginning of ``text``, on the day of the entry's heading."""
+        if self._day is None:
+            return None
+        found = dates.time_at_start(text)
+        if found is None:
+            return None
+        hour, minute, second, end, zone = found
+        printed = replace(
+            self._day, hour=hour, minute=minute, second=second, start=0, end=end, zone=zone or self._day.zone
+        )
+        return self._after_midnight(printed)
+
+    def _after_midnight(self, printed: PrintedTime) -> PrintedTime:
+        """Times that fall back by more than half a day under one heading are those of the day after."""
+        previous = next((passage.printed for passage in reversed(self.passages) if passage.printed is not None), None)
+        then, now = (previous.local if previous and previous.hour is not None else None), printed.local
+        if then is None or now is None or not timedelta(hours=12) < then - now < timedelta(hours=24):
+            return printed
+        later = now + timedelta(days=1)
+        return replace(printed, year=later.year, month=later.month, day=later.day)
+
+
+def _without(text: str, printed: PrintedTime) -> str:
+    """``text`` without the printed time and the punctuation around it."""
+    rest = (
+        f"{text[: printed.start]} {text[printed.end :]}"
+        if text[: printed.start].strip(" #*_[(-–—")
+        else text[printed.end :]
+    )
+    return rest.strip(" -–—:：|)]】*_,，")
+
+
+def _with_years(passages: list[Passage], document: Document) -> list[Passage]:
+    """Give dates without a year that of the entry before, or the next one where the months begin anew."""
+    years = [passage.printed.year for passage in passages if passage.printed is not None and passage.printed.year]
+    first = years[0] if years else _mentioned_year(document)
+    filled: list[Passage] = []
+    year, month = first, 0
+    for passage in passages:
+        printed = passage.printed
+        if printed is not None and printed.year is None and year is not None:
+            year += 1 if month - printed.month > 6 else 0
+            printed = replace(printed, year=year)
+            passage = replace(passage, printed=printed, label=printed.key)
+        if printed is not None and printed.year is not None:
+            year, month = printed.year, printed.month
+        filled.append(passage)
+    return filled
+
+
+def _mentioned_year(document: Document) -> int | None:
+    for section in document.sections:
+        for text in (section.heading, *(block.text[:200] for block in section.blocks[:20])):
+            if found := re.search(r"\b(20[12]\d)\b", text):
+                return int(found[1])
+    return None
