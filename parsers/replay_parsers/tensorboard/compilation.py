@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import pickle
 import sys
 import tempfile
 import threading
@@ -91,12 +90,13 @@ class Entry:
     def _compile(self, folder: Path | None) -> None:
         if folder is not None:
             try:
-                with _settings(CACHE_DIR=str(folder), CACHE_LOCATOR_CLASSES=""):
+                with _settings(CACHE_DIR=str(folder)):
                     self._dispatcher.enable_caching()
                 self._dispatcher.compile(self._signature)
                 return
-            except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
-                # A disk that is full, or a cache that another program damaged, must not stop the reading.
+            except Exception as error:  # noqa: BLE001
+                # A full disk or a damaged cache must not stop the reading, and what a damaged cache raises cannot
+                # be foretold.  A fault of the code itself comes again below.
                 LOGGER.debug("compiling without the cache in %s: %s", folder, error)
                 self._dispatcher = compiled(self._dispatcher.py_func)
         self._dispatcher.compile(self._signature)

@@ -302,7 +302,7 @@ class Reading:
     def _tell_failure(self) -> None:
         window = self._window
         kind = ProblemKind.TRUNCATED if window.cut_off else ProblemKind.UNREADABLE
-        self._ledger.add(kind, window.end_offset, f"{window.failure}; everything before was kept")
+        self._ledger.add(kind, window.end_offset, window.failure)
 
     # -- what the decoder leaves to Python -----------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import zlib
 from typing import Any, BinaryIO
 
@@ -72,17 +73,24 @@ class Window:
     def _go_to(self, offset: int) -> None:
         if offset == 0:
             return
-        if self._stream.seekable():
-            try:
-                self._stream.seek(offset)
-            except (EOFError, zlib.error, OSError) as error:
-                self._fail(error)
+        passed = 0
+        try:
+            if self._stream.seekable():
+                passed = self._stream.seek(offset)
+                if not self._pieces:  # a plain file can be sought past its end, a compressed one cannot
+                    passed = min(passed, os.fstat(self._stream.fileno()).st_size)
+            else:
+                while passed < offset and (piece := self._stream.read(min(offset - passed, READ_BYTES))):
+                    passed += len(piece)
+        except (EOFError, zlib.error, OSError) as error:
+            self._fail(error)
             return
-        while offset > 0:
-            passed = len(self._stream.read(min(offset, READ_BYTES)))
-            if not passed:
-                break
-            offset -= passed
+        if passed < offset:
+            self._at_end = True
+            self.failure = (
+                f"the file has only {passed} bytes, fewer than the {offset} that were read before: "
+                "it was replaced or cut, and is to be read from its beginning"
+            )
 
     def restart(self, offset: int) -> None:
         """Read again from ``offset``, which lies behind; only where :attr:`seekable`."""
@@ -140,8 +148,8 @@ class Window:
         self._at_end = True
         self.cut_off = isinstance(error, EOFError)
         if self.cut_off:
-            self.failure = "the gzip stream is cut off"
+            self.failure = "the gzip stream is cut off; what came before was kept"
         elif isinstance(error, (zlib.error, gzip.BadGzipFile)):
-            self.failure = f"the gzip stream is damaged ({error})"
+            self.failure = f"the gzip stream is damaged ({error}); what came before was kept"
         else:
-            self.failure = f"the file cannot be read further ({error})"
+            self.failure = f"the file cannot be read further ({error}); what came before was kept"

@@ -1,0 +1,302 @@
+"""How an event file is read: recognition, restarts and segments, pieces, resumption, the run's metadata."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+from event_file_writer import (
+    bytes_field,
+    double_field,
+    event,
+    histogram,
+    metadata,
+    number_field,
+    record,
+    scalar_file,
+    scalar_record,
+    session_log,
+    simple,
+    summary,
+    tensor,
+    text,
+    version,
+)
+
+from replay_parsers.detection import join
+from replay_parsers.files import sample
+from replay_parsers.parser import Request, Sample
+from replay_parsers.records import EventKind, Evidence, ProblemKind, Records, TimePrecision
+from replay_parsers.tensorboard import PARSER, buffers, recognise
+from replay_parsers.tensorboard import metadata as metadata_module
+
+Read = Callable[..., Records]
+
+
+def confidence(content: bytes) -> float:
+    return recognise(Sample(path=Path("events.out.tfevents.1.host"), head=content, whole=True))
+
+
+# -- recognition -------------------------------------------------------------------------------------------------
+
+
+def test_an_event_file_is_recognised_by_its_first_record() -> None:
+    assert confidence(scalar_file("x", [1.0])) == 1.0
+    assert confidence(version()) == 1.0
+    assert confidence(scalar_record("x", 1, 1.0)) == 0.9
+    assert confidence(version()[:12]) == 0.9
+
+
+def test_an_event_file_with_a_damaged_beginning_is_still_recognised() -> None:
+    content = scalar_file("x", [1.0, 2.0])
+    assert confidence(b"\xff" + content[1:]) == 0.8
+    assert confidence(b"\0" * 700 + content[60:]) == 0.6
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\0",
+        bytes(65_536),
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n",
+        b"iteration 1 | loss 2.0\n" * 1000,
+        b"\x1f\x8b" + bytes(100),
+        bytes(range(256)) * 256,
+        scalar_file("x", [1.0])[:11],
+    ],
+    ids=["empty", "one zero", "zeros", "LFS pointer", "text", "gzip", "bytes", "half a header"],
+)
+def test_what_is_no_event_file_is_not_recognised(content: bytes) -> None:
+    assert confidence(content) == 0.0
+
+
+def test_a_name_without_host_or_with_a_suffix_does_not_matter(tmp_path: Path) -> None:
+    for name in (
+        "events.out.tfevents.1600000000",
+        "events.out.tfevents.1.v2",
+        "events.out.tfevents.1.profile-empty",
+        "x",
+    ):
+        path = tmp_path / name
+        path.write_bytes(scalar_file("x", [1.0]))
+        assert PARSER.recognise(sample(path)) == 1.0
+
+
+# -- restarts ----------------------------------------------------------------------------------------------------
+
+
+def test_gotcha_3_the_overlap_of_a_restart_is_kept_with_its_segments_and_its_nan(read_event_file: Read) -> None:
+    before = [scalar_record("loss", step, 1.0 if step < 99 else float("nan")) for step in range(100)]
+    after = [scalar_record("loss", step, 2.0) for step in range(60, 150)]
+    start = record(event(session_log(1), step=60, wall_time=1.6e9))
+    records = read_event_file(version() + b"".join(before) + start + b"".join(after))
+    assert records.scalars.step.tolist() == [*range(100), *range(60, 150)]
+    assert records.scalars.segment.tolist() == [0] * 100 + [1] * 90
+    assert np.isnan(records.scalars.value[99])
+
+
+def test_gotcha_3_a_session_start_in_midst_of_a_file_is_a_restart(read_event_file: Read) -> None:
+    content = version() + record(event(session_log(1), wall_time=1.6e9))
+    content += b"".join(scalar_record("loss", step, 1.0) for step in range(100))
+    content += record(event(session_log(1), step=60, wall_time=1655716200.5)) + scalar_record("loss", 61, 1.0)
+    (restart,) = read_event_file(content).events
+    assert (restart.kind, restart.step, restart.before, restart.unit) == (EventKind.RESTART, 60, 99.0, "step")
+    assert restart.time == datetime(2022, 6, 20, 9, 10, 0, 500_000, tzinfo=UTC)
+    assert restart.time_precision is TimePrecision.SECOND
+    assert restart.evidence is Evidence.LOGGED
+    assert restart.event == "run/restart@60"
+    assert restart.locator.startswith("byte ")
+
+
+def test_the_start_that_begins_every_file_is_no_event(read_event_file: Read) -> None:
+    assert read_event_file(version() + record(event(session_log(1), wall_time=1.0))).events == ()
+
+
+def test_a_start_at_a_later_step_and_one_from_scratch_are_restarts(read_event_file: Read) -> None:
+    later = read_event_file(version() + record(event(session_log(1), step=500, wall_time=float("nan"))))
+    assert [(e.kind, e.step, e.before, e.time) for e in later.events] == [(EventKind.RESTART, 500, None, None)]
+    again = read_event_file(scalar_file("x", [1.0, 2.0]) + 2 * record(event(session_log(1), wall_time=1.0)))
+    assert [(e.event, e.step, e.before) for e in again.events] == [
+        ("run/restart@0", 0, 1.0),
+        ("run/restart@0-2", 0, 1.0),
+    ]
+
+
+def test_saved_checkpoints_and_the_end_of_a_session_are_events(read_event_file: Read) -> None:
+    saved = record(event(session_log(3, "model.ckpt-1000"), step=1000, wall_time=1.0))
+    ended = record(event(session_log(2, message="done"), step=1200, wall_time=2.0))
+    events = read_event_file(version() + saved + ended + record(event(session_log(0), step=1))).events
+    assert [(e.kind, e.step, dict(e.detail)) for e in events] == [
+        (EventKind.CHECKPOINT_SAVE, 1000, {"checkpoint": "model.ckpt-1000"}),
+        (EventKind.END, 1200, {}),
+    ]
+    assert "done" in events[1].text
+
+
+def test_a_segment_is_opened_by_the_first_tag_that_steps_back_and_by_no_later_one(read_event_file: Read) -> None:
+    order = [("loss", 10), ("val", 10), ("loss", 20), ("loss", 15), ("loss", 16), ("val", 5), ("val", 5), ("val", 4)]
+    records = read_event_file(version() + b"".join(scalar_record(tag, step, 1.0) for tag, step in order))
+    assert records.scalars.segment.tolist() == [0, 0, 0, 1, 1, 1, 1, 2]
+
+
+def test_gotcha_4_two_writers_in_turn_in_one_file_keep_their_order_and_times(read_event_file: Read) -> None:
+    rows = [(10, 100.0), (1, 50.0), (11, 101.0), (2, 51.0)]
+    records = read_event_file(version() + b"".join(scalar_record("x", step, step, time) for step, time in rows))
+    assert records.scalars.step.tolist() == [10, 1, 11, 2]
+    assert records.scalars.wall_time.tolist() == [100_000_000, 50_000_000, 101_000_000, 51_000_000]
+    assert records.scalars.segment.tolist() == [0, 1, 1, 2]
+
+
+# -- pieces and resumption ---------------------------------------------------------------------------------------
+
+
+def test_a_long_file_comes_in_pieces_with_adjacent_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(buffers, "ROWS_A_PIECE", 100)
+    path = tmp_path / "events"
+    pairs = (record(event(summary(simple("a", step), simple("b", -step)), step=step)) for step in range(500))
+    path.write_bytes(version() + b"".join(pairs))
+    pieces = list(PARSER.read(Request(path=path, source="events", run="run")))
+    assert [len(piece.scalars) for piece in pieces] == [100] * 10 + [0]
+    assert [piece.start for piece in pieces] == [0, *(piece.end for piece in pieces[:-1])]
+    assert pieces[-1].end == path.stat().st_size
+    whole = join(pieces)
+    assert whole.scalars.step.tolist() == [step for step in range(500) for _ in "ab"]
+    assert sum(piece.coverage.bytes_read for piece in pieces) == path.stat().st_size
+    for piece in pieces[:-1]:
+        rest = join(list(PARSER.read(Request(path=path, source="s", run="r", start=piece.end, state=piece.state))))
+        assert len(rest.scalars) == 1000 - sum(len(p.scalars) for p in pieces if p.end <= piece.end)
+
+
+def test_an_event_with_more_values_than_the_columns_have_room_for(read_event_file: Read) -> None:
+    values = [simple(f"tag {k}", k) for k in range(5000)]
+    scalars = read_event_file(
+        version() + record(event(summary(*values), step=1)) + scalar_record("tag 7", 2, 7.5)
+    ).scalars
+    assert scalars.value.tolist() == [*range(5000), 7.5]
+    assert scalars.tags == tuple(f"tag {k}" for k in range(5000))
+
+
+def test_a_piece_names_only_the_tags_that_have_rows_in_it(read_event_file: Read) -> None:
+    content = version() + scalar_record("first", 1, 1.0) + record(event(summary(histogram("weights")), step=1))
+    first = read_event_file(content)
+    grown = content + scalar_record("second", 1, 1.0) + scalar_record("first", 2, 1.0)
+    second = read_event_file(grown, start=first.end, state=dict(first.state))
+    assert (first.scalars.tags, second.scalars.tags) == (("first",), ("second", "first"))
+
+
+def test_the_state_survives_json_and_carries_plugins_segments_and_odd_tags(read_event_file: Read) -> None:
+    number = bytes_field(4, b"\0\0\x80\x3f")
+    content = version() + record(event(summary(tensor("curve", "float32", number, more=metadata("mine"))), step=5))
+    content += scalar_record(b"odd\xff", 9, 1.0) + scalar_record(b"odd\xff", 5, 1.0)
+    first = read_event_file(content)
+    grown = content + record(event(summary(tensor("curve", "float32", number), simple(b"odd\xff", 2.0)), step=4))
+    second = read_event_file(grown, start=first.end, state=json.loads(json.dumps(first.state)))
+    assert second.coverage.other == {"mine: curve": 1}
+    assert second.scalars.tags == ("odd\\xff",)
+    assert (first.scalars.segment.tolist(), second.scalars.segment.tolist()) == ([0, 1], [2])
+
+
+def test_a_file_that_has_shrunk_gives_a_problem(read_event_file: Read) -> None:
+    content = scalar_file("x", [1.0, 2.0, 3.0])
+    first = read_event_file(content)
+    second = read_event_file(content[:100], start=first.end, state=dict(first.state))
+    assert len(second.scalars) == 0
+    assert second.end == first.end
+    (problem,) = second.problems
+    assert problem.kind is ProblemKind.UNREADABLE
+    assert "100 bytes" in problem.message
+
+
+def test_gotcha_17_a_pipe_is_read_like_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    content = scalar_file("x", range(3000))
+    writer = threading.Thread(target=path.write_bytes, args=[content], daemon=True)
+    writer.start()
+    records = join(list(PARSER.read(Request(path=path, source="pipe", run="run"))))
+    writer.join(timeout=10)
+    assert records.scalars.value.tolist() == list(range(3000))
+    assert records.end == len(content)
+
+
+def test_a_file_that_is_not_there_raises(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        list(PARSER.read(Request(path=tmp_path / "none", source="none", run="run")))
+
+
+# -- metadata ----------------------------------------------------------------------------------------------------
+
+
+def hparam(name: str, value: bytes) -> bytes:
+    return bytes_field(1, bytes_field(1, name) + bytes_field(2, value))
+
+
+def test_text_and_hyperparameters_become_metadata(read_event_file: Read) -> None:
+    nested = bytes_field(6, bytes_field(1, double_field(2, 0.9)) + bytes_field(1, double_field(2, 0.95)))
+    struct_value = bytes_field(5, bytes_field(1, bytes_field(1, "beta") + bytes_field(2, number_field(4, 1))))
+    session = (
+        hparam("lr", double_field(2, 6e-5)) + hparam("layers", double_field(2, 70.0))
+        + hparam("amp", number_field(4, 1)) + hparam("name", bytes_field(3, "large")) + hparam("betas", nested) + hparam("flags", struct_value)
+        + hparam("none", number_field(1, 0)) + bytes_field(4, "group a")
+    )  # fmt: skip
+    content = number_field(1, 0) + bytes_field(3, session)
+    values = [
+        bytes_field(1, "_hparams_/session_start_info") + metadata("hparams", content),
+        bytes_field(1, "_hparams_/experiment") + metadata("hparams", bytes_field(2, bytes_field(6, "sweep"))),
+        text("config", "lr: 6e-5", "betas: 0.9, 0.95"),
+    ]
+    later = text("config", "something else", first=False)
+    records = read_event_file(version() + record(event(summary(*values))) + record(event(summary(later), step=5)))
+    assert records.run is not None
+    assert records.run.run == "run"
+    assert dict(records.run.metadata) == {
+        "hparams/lr": "6e-05",
+        "hparams/layers": "70",
+        "hparams/amp": "true",
+        "hparams/name": "large",
+        "hparams/betas": "[0.9, 0.95]",
+        "hparams/flags": '{"beta": true}',
+        "hparams/none": "null",
+        "hparams_session/group": "group a",
+        "hparams_session/experiment": "sweep",
+        "text/config": "lr: 6e-5\nbetas: 0.9, 0.95",
+    }
+    assert records.coverage.other["text: config"] == 2
+
+
+def test_metadata_is_of_bounded_size_and_says_what_it_left_out(read_event_file: Read) -> None:
+    long = metadata_module.LONGEST_TEXT
+    count = metadata_module.LONGEST_METADATA // long + 5
+    values = [text(f"text {k}", "x" * (long + 10)) for k in range(count)]
+    records = read_event_file(version() + record(event(summary(*values))))
+    assert records.run is not None
+    assert records.run.metadata["text/text 0"] == "x" * long + "… (10 more characters)"
+    assert sum(map(len, records.run.metadata.values())) < metadata_module.LONGEST_METADATA + 50 * count
+
+
+def test_deeply_nested_and_malformed_hyperparameters_are_told_and_not_followed(read_event_file: Read) -> None:
+    deep = double_field(2, 1.0)
+    for _ in range(500):
+        deep = bytes_field(6, bytes_field(1, deep))
+    content = bytes_field(3, hparam("deep", deep))
+    broken = bytes_field(1, "b") + metadata("hparams", b"\x1a\x7f")
+    records = read_event_file(
+        version()
+        + record(event(summary(bytes_field(1, "h") + metadata("hparams", content))))
+        + record(event(summary(broken, simple("x", 1.0)), step=1))
+    )
+    assert records.run is not None
+    assert "…" in records.run.metadata["hparams/deep"]
+    assert [problem.kind for problem in records.problems] == [ProblemKind.INVALID]
+    assert records.scalars.value.tolist() == [1.0]
+
+
+def test_a_run_is_told_only_where_there_is_something_to_say(read_event_file: Read) -> None:
+    assert read_event_file(scalar_file("x", [1.0])).run is None
