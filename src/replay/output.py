@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-PIPE_WIDTH = 160
+EXACT_BELOW = 1e15
+"""Whole numbers below this are printed digit for digit: a loss scale of 1048576 is no 1.04858e+06."""
 
 
 def visible(text: str) -> str:
@@ -54,7 +55,8 @@ def cell(value: object) -> str:
     if isinstance(value, datetime):
         return value.strftime("%Y-%m-%d %H:%M:%S")
     if isinstance(value, float | np.floating):
-        return f"{value:.6g}"
+        whole = float(value).is_integer() and abs(value) < EXACT_BELOW
+        return str(int(value)) if whole else f"{value:.6g}"
     return visible(str(value))
 
 

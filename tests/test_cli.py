@@ -1,0 +1,191 @@
+"""The command line as its users meet it: what it prints, where, and with which exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+COMMANDS = ("ingest", "runs", "events", "scalars", "attempts", "incidents", "flags", "experiment", "report", "demo")
+
+MEGATRON_LINE = (
+    " iteration {step:8d}/  100000 | consumed samples: {samples:12d} | elapsed time per iteration (ms): 1000.0 | "
+    "learning rate: 1.000E-04 | global batch size:    16 | lm loss: {loss:.6E} | loss scale: 65536.0 | "
+    "grad norm: {norm:.3f} | number of skipped iterations:   0 | number of nan iterations:   0 |\n"
+)
+
+
+def write_log(path: Path, losses: list[float], first: int = 1) -> Path:
+    path.write_text(
+        "".join(
+            MEGATRON_LINE.format(step=step, samples=16 * step, loss=loss, norm=1.0 + 0.01 * (step % 3))
+            for step, loss in enumerate(losses, start=first)
+        )
+    )
+    return path
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Any:
+    """Runs the command line in its own process and folder, as a shell would."""
+
+    def run(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", "from replay.cli import main; main()", *map(str, arguments)]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, **options)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with the built-in logbooks and one small log of a run that spikes."""
+    folder = tmp_path_factory.mktemp("cli")
+    losses = [3.0 - 0.001 * step for step in range(400)]
+    losses[300:304] = [9.0, 8.0, 7.0, 5.0]
+    log = write_log(folder / "spiky.log", losses)
+    command = [sys.executable, "-c", "from replay.cli import main; main()", "ingest", "--builtin", str(log)]
+    done = subprocess.run([*command, "--store", str(folder / "store")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder / "store"
+
+
+def test_help_names_every_command(cli: Any) -> None:
+    shown = cli("--help").stdout
+    for command in COMMANDS:
+        assert command in shown
+
+
+def test_every_command_takes_store_and_json(cli: Any) -> None:
+    for command in COMMANDS:
+        shown = cli(command, "--help").stdout
+        assert "--store" in shown, command
+        assert "--json" in shown, command
+
+
+def test_ingest_without_anything_is_wrong_usage(cli: Any) -> None:
+    done = cli("ingest")
+    assert done.returncode == 2
+    assert "--builtin" in done.stderr
+
+
+def test_a_missing_file_is_told_and_the_rest_is_kept(cli: Any, tmp_path: Path) -> None:
+    write_log(tmp_path / "good.log", [2.0, 1.9, 1.8])
+    done = cli("ingest", "missing.log", "good.log")
+    assert done.returncode == 1
+    assert "missing.log" in done.stderr
+    assert "Traceback" not in done.stderr
+    rows = json.loads(cli("scalars", "good", "--signal", "loss", "--json").stdout)
+    assert [row["value"] for row in rows] == [2.0, 1.9, 1.8]
+
+
+def test_ingest_tells_json_programs_what_became_of_each_source(cli: Any, tmp_path: Path) -> None:
+    write_log(tmp_path / "good.log", [2.0, 1.9])
+    first = json.loads(cli("ingest", "good.log", "--json").stdout)
+    second = json.loads(cli("ingest", "good.log", "--json").stdout)
+    assert [source["status"] for source in first["sources"]] == ["ingested"]
+    assert [source["status"] for source in second["sources"]] == ["unchanged"]
+    assert first["sources"][0]["format"] == "megatron"
+
+
+def test_runs_lists_logbooks_and_logs(cli: Any, store: Path) -> None:
+    rows = {row["run"]: row for row in json.loads(cli("runs", "--store", store, "--json").stdout)}
+    assert {"glm-130b", "bloom-176b", "palm-540b", "spiky"} <= rows.keys()
+    assert rows["spiky"]["last_step"] == 400
+    assert rows["glm-130b"]["clock"] == "Asia/Shanghai"
+
+
+def test_an_unknown_run_is_wrong_usage_and_near_names_are_offered(cli: Any, store: Path) -> None:
+    for command in (["scalars"], ["attempts"], ["flags"], ["report", "-o", "x.html"]):
+        done = cli(*command, "glm-130", "--store", store)
+        assert done.returncode == 2, command
+        assert "glm-130b" in done.stderr, command
+
+
+def test_an_empty_store_says_how_to_begin(cli: Any) -> None:
+    assert "replay ingest" in cli("runs").stdout
+    assert json.loads(cli("events", "--json").stdout) == []
+
+
+def test_events_can_be_narrowed_by_kind_role_and_time(cli: Any, store: Path) -> None:
+    rows = json.loads(
+        cli(
+            "events", "--run", "glm-130b", "--role", "symptom", "--since", "2022-06-10", "--until", "2022-06-14",
+            "--store", store, "--json",
+        ).stdout
+    )  # fmt: skip
+    assert {row["kind"] for row in rows} >= {"loss_explosion", "loss_scale_drop"}
+    assert all("2022-06-10" <= row["time"] < "2022-06-14" for row in rows)
+    assert cli("events", "--kind", "loss_spkie", "--store", store).returncode == 2
+    assert cli("events", "--since", "yesterday", "--store", store).returncode == 2
+
+
+def test_incidents_say_what_was_done_and_what_came_of_it(cli: Any, store: Path) -> None:
+    shown = cli("incidents", "--saw", "loss_explosion", "--did", "skip_batches", "--store", store).stdout
+    assert "glm-130b/2022-06-20T09:10" in shown
+    assert "skip_batches of step 40,701-40,900" in shown
+    assert "rollback to step 40,700" in shown
+    assert "glm-130b/2022-06-14T03:00" not in shown
+
+
+def test_scalars_take_a_range_of_steps(cli: Any, store: Path) -> None:
+    rows = json.loads(
+        cli("scalars", "spiky", "--tag", "lm loss", "--steps", "300:302", "--store", store, "--json").stdout
+    )
+    assert [row["step"] for row in rows] == [300, 301, 302]
+    assert cli("scalars", "spiky", "--steps", "9:1", "--store", store).returncode == 2
+    assert cli("scalars", "spiky", "--steps", "a:b", "--store", store).returncode == 2
+
+
+def test_flags_find_the_spike_and_say_what_was_not_checked(cli: Any, store: Path) -> None:
+    done = cli("flags", "spiky", "--store", store, "--json")
+    rows = json.loads(done.stdout)
+    spikes = [row for row in rows if row["signal"] == "loss" and row["step"] <= 304 and row["step_end"] >= 301]
+    assert spikes, rows
+    assert "not checked" in done.stderr or "checked" in done.stderr
+
+
+def test_report_is_one_html_file(cli: Any, store: Path, tmp_path: Path) -> None:
+    done = cli("report", "spiky", "-o", "out/spiky.html", "--store", store)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "spiky.html").read_text(encoding="utf-8").startswith("<!")
+
+
+def test_a_closed_pipe_is_no_error(store: Path) -> None:
+    command = f"{sys.executable} -c 'from replay.cli import main; main()' events --store {store} | head -1"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True)
+    assert done.stdout.startswith("run\t")
+    assert done.stderr == ""
+
+
+def test_a_store_that_is_something_else_is_refused_in_one_line(cli: Any, tmp_path: Path) -> None:
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "love.txt").write_text("dear")
+    done = cli("runs", "--store", "letters")
+    assert done.returncode == 1
+    assert done.stderr.startswith("replay: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_terminal_controls_in_a_log_are_spelled_out(cli: Any, tmp_path: Path) -> None:
+    (tmp_path / "evil.yaml").write_text(
+        'run: {name: evil, title: "\\e[2J\\e]0;owned\\a", sources: {log: notes}}\n'
+        "incidents:\n"
+        "  - id: one\n    locator: § 1\n    seen:\n      - {kind: loss_spike, text: \"\\e[31mred\\u202e\"}\n"
+    )  # fmt: skip
+    assert cli("ingest", "evil.yaml").returncode == 0
+    for command in ("runs", "events", "incidents"):
+        shown = cli(command).stdout
+        assert "\x1b" not in shown, command
+        assert "\u202e" not in shown, command
+    assert "\\x1b[31mred" in cli("incidents").stdout
+
+
+def test_importing_replay_is_light() -> None:
+    code = "import replay, sys; print([m for m in ('torch', 'altair', 'numba', 'pandas') if m in sys.modules])"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ)
+    assert shown.stdout.strip() == "[]"
