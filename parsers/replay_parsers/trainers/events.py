@@ -7,10 +7,11 @@ from typing import Any
 
 from replay_parsers.records import KINDS, Event, EventKind, Evidence, TimePrecision, event_id
 from replay_parsers.trainers.columns import ScalarColumns
-from replay_parsers.trainers.line_events import Seen
+from replay_parsers.trainers.seen import Seen
 from replay_parsers.trainers.timestamps import as_datetime
 
 _REMEMBERED = 8
+_NEED_A_STEP = (EventKind.CHECKPOINT_SAVE, EventKind.CHECKPOINT_LOAD)
 
 
 class EventLog:
@@ -53,7 +54,7 @@ class EventLog:
 
     def overflow_told_since_report(self) -> bool:
         """Whether an overflow line stands between the last report and here."""
-        return bool(self._overflows)
+        return any(same.startswith(EventKind.OVERFLOW_SKIP) for same, _ in self._overflows)
 
     def reported(self) -> None:
         """A step was reported: what was told before it is over."""
@@ -62,7 +63,7 @@ class EventLog:
     def add(
         self,
         kind: EventKind,
-        line: int,
+        line: int | str,
         text: str,
         *,
         step: int | None = None,
@@ -74,12 +75,17 @@ class EventLog:
         unit: str | None = None,
         detail: Mapping[str, str] | None = None,
     ) -> None:
-        """Add one event, unless it has just been told.  ``time`` is in microseconds since 1970."""
+        """Add one event, unless it has just been told.
+
+        ``line`` is its line, or its place in a document; ``time`` is in microseconds since 1970.
+        """
         if step is not None and step_end in (None, step):
             identity = event_id(self.run, kind, 1 + self.columns.times_reached(step), step=step)
             if self._just_told(identity):
                 return
-        elif step is None and kind is not EventKind.OVERFLOW_SKIP and self._just_told(f"{kind}@"):
+        elif (
+            step is None and kind not in (EventKind.OVERFLOW_SKIP, EventKind.LR_CHANGE) and self._just_told(f"{kind}@")
+        ):
             return
         else:
             self._counts[kind] = self._counts.get(kind, 0) + 1
@@ -104,7 +110,7 @@ class EventLog:
                 detail=dict(detail or {}),
                 text=text,
                 source=self.source,
-                locator=f"line {line}",
+                locator=f"line {line}" if isinstance(line, int) else line,
                 evidence=Evidence.LOGGED,
             )
         )
@@ -118,11 +124,13 @@ class EventLog:
 
     def add_seen(self, seen: Seen, line: int, time: int | None = None, rank: str = "") -> None:
         """Add what a line says happened, at the step that it names or at the one where the log stands."""
-        if seen.kind is EventKind.OVERFLOW_SKIP:
-            self._add_overflow(seen, line, time, seen.rank or rank)
+        if seen.kind in (EventKind.OVERFLOW_SKIP, EventKind.LR_CHANGE):
+            self._add_between(seen, line, time, seen.rank or rank)
             return
         last = self.columns.last_step
         step = seen.step if seen.step is not None else last
+        if step is None and seen.kind in _NEED_A_STEP and not seen.detail.get("checkpoint"):
+            return
         told_before = len(self._events)
         self.add(
             seen.kind,
@@ -147,14 +155,15 @@ class EventLog:
                 detail=seen.detail,
             )
 
-    def _add_overflow(self, seen: Seen, line: int, time: int | None, rank: str) -> None:
-        """An overflow lies after the last reported step, and no later than the next report is due."""
+    def _add_between(self, seen: Seen, line: int, time: int | None, rank: str) -> None:
+        """What a trainer tells of a step before reporting it: after the last report, and before the next is due."""
         for same, ranks in self._overflows:
-            if same == seen.same and rank and rank not in ranks:
+            if same == f"{seen.kind} {seen.same}" and rank and rank not in ranks:
                 ranks.append(rank)
                 self.repeats += 1
                 return
-        self._overflows = [*self._overflows[1 - _REMEMBERED :], [seen.same, [rank] if rank else []]]
+        told = [f"{seen.kind} {seen.same}", [rank] if rank else []]
+        self._overflows = [*self._overflows[1 - _REMEMBERED :], told]
         last, interval = self.columns.last_step, self.columns.interval
         known = last is not None and interval is not None
         self.add(

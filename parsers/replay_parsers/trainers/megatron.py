@@ -27,6 +27,7 @@ from replay_parsers.records import Records
 from replay_parsers.trainers.megatron_meaning import RecordMeaning
 from replay_parsers.trainers.numbers import number_with_unit, parse_number
 from replay_parsers.trainers.reading import Book, read_log
+from replay_parsers.trainers.recognising import by_lines
 from replay_parsers.trainers.timestamps import printed_time
 
 FORMAT = "megatron"
@@ -67,8 +68,7 @@ _KEYS = (
 _MENDED = {key.replace(" ", ""): key for key in _KEYS}
 _KEY = re.compile(r"[A-Za-z][\w ()/.%@*-]{0,79}")
 _ANY_HEADER = re.compile(r"iteration\s{1,40}\d{1,18}\s{0,40}/\s{0,40}\d{1,18}\s{0,40}\||(?:loss|results) at iteration ")
-_HEADINGS = re.compile(r"^#{1,6} \S", re.MULTILINE)
-_PRELUDE = (
+_PREAMBLE = (
     "using world size: ",
     "building train, validation, and test datasets",
     "number of parameters on (tensor, pipeline) model parallel rank",
@@ -77,10 +77,10 @@ _PRELUDE = (
     "initializing torch distributed ...",
     "padded vocab (size: ",
 )
+_TELLING = ("per iteration", "learning rate:", "consumed samples:", "loss value:")
 _LONGEST_FIELD = 200
 _MOST_KEYS = 4_096
 _MOST_PIECES = 1_000
-_REMEMBERED_STEPS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +102,6 @@ class Megatron:
         self.time: int | None = state.get("time")
         self.tail: str = state.get("tail", "")
         self.meaning = RecordMeaning(state.get("meaning", {}))
-        # Steps lately reported and by whom: other ranks repeat them, sometimes late.
-        self.recent: dict[int, str] = {int(step): rank for step, rank in state.get("recent", [])}
-        self.restarts = int(state.get("restarts", 0))
         self.repeating = bool(state.get("repeating", False))
         self._keys: dict[str, str] = {}
 
@@ -115,8 +112,6 @@ class Megatron:
             "time": self.time,
             "tail": self.tail,
             "meaning": self.meaning.state(),
-            "recent": [list(pair) for pair in self.recent.items()],
-            "restarts": self.restarts,
             "repeating": self.repeating,
         }
 
@@ -182,28 +177,12 @@ class Megatron:
         if self.tail.strip():
             book.other["fields cut off"] += 1
         step = int(header[1])
-        if book.events.restarts != self.restarts:
-            self.restarts = book.events.restarts
-            self.recent = {}
-        self.repeating = bool(rank) and self._told_by_another(step, rank)
-        if self.repeating:
-            book.other["records repeated by other ranks"] += 1
-        elif rank:
-            self.recent[step] = rank
-            if len(self.recent) > _REMEMBERED_STEPS:
-                del self.recent[next(iter(self.recent))]
+        self.repeating = book.repeated(step, rank)
         if not self.repeating:
             self.meaning.begin(step, book)
         self.step, self.rank, self.tail = step, rank, ""
         start = header.start()
         self.time = printed_time(piece[:start]) if start > 12 else None
-
-    def _told_by_another(self, step: int, rank: str) -> bool:
-        """Whether another rank has reported the step; one that lags behind may begin before the first."""
-        if step in self.recent:
-            return self.recent[step] != rank
-        lags = 0 < len(self.recent) < _REMEMBERED_STEPS and step < min(self.recent)
-        return lags and rank not in self.recent.values()
 
     def _fields(self, pieces: list[str], start: int, line: Line, book: Book) -> None:
         """Take in the fields of the open record; the last piece has no bar after it yet."""
@@ -310,19 +289,16 @@ def records_in(text: str) -> list[LoggedRecord]:
 
 
 def recognise(sample: Sample) -> float:
-    """How sure it is that a file is a Megatron log: by the share of its text that is records."""
-    text = sample.text
-    found = [line for line in text.splitlines() if _ANY_HEADER.search(line) and "|" in line]
-    if not found:
-        prelude = sum(words in text for words in _PRELUDE)
-        return 0.3 + 0.1 * prelude if prelude >= 2 else 0.0
-    if not any(words in line for line in found for words in ("per iteration", "learning rate", "consumed samples")):
-        return 0.0
-    share = sum(map(len, found)) / max(1, len(text))
-    if share < 0.5 and len(_HEADINGS.findall(text)) >= 2:
-        # A chronicle in which log lines are quoted.
-        return 0.2
-    return 0.95 if share > 0.3 else 0.85
+    """How sure it is that a file is a Megatron log: by its records, or, before the first, by its preamble."""
+    sure = by_lines(sample, _is_record, surest=0.95)
+    if sure:
+        return sure
+    preamble = sum(words in sample.text for words in _PREAMBLE)
+    return 0.3 + 0.1 * preamble if preamble >= 2 else 0.0
+
+
+def _is_record(line: str) -> bool:
+    return any(words in line for words in _TELLING) and _ANY_HEADER.search(line) is not None
 
 
 def read(request: Request) -> Iterator[Records]:

@@ -85,7 +85,9 @@ class RecordMeaning:
 
     def _interval(self, step: int) -> int | None:
         """The iterations since the last report; None when they are not known."""
-        before = 0 if self.step_before is None and step == 1 else self.step_before
+        # The first report: everything since the start, where as many were skipped as there were.
+        since_start = step == 1 or self.marks.get(SKIPPED) == step
+        before = 0 if self.step_before is None and since_start else self.step_before
         return step - before if before is not None and step > before else None
 
     def _skipped(self, step: int, line: int, time: int | None, book: Book) -> None:

@@ -8,15 +8,17 @@ the next reading goes on.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from replay_parsers.lines import Block, Line, read_blocks, split_rank
 from replay_parsers.parser import Request
-from replay_parsers.records import Coverage, Finding, Problem, ProblemKind, Records, Run
+from replay_parsers.records import Coverage, EventKind, Finding, Problem, ProblemKind, Records, Run
 from replay_parsers.trainers.columns import ScalarColumns
 from replay_parsers.trainers.events import EventLog
 from replay_parsers.trainers.line_events import is_noise, recognise
+from replay_parsers.trainers.losses import training_loss, why_no_loss
+from replay_parsers.trainers.repeats import Repeats
 from replay_parsers.trainers.timestamps import printed_time
 
 EXAMPLES = 5
@@ -31,6 +33,7 @@ class Book:
         self.source = request.source
         self.scalars = ScalarColumns(state.get("scalars"))
         self.events = EventLog(request.run, request.source, self.scalars, state.get("events"))
+        self.repeats = Repeats(state.get("repeats"))
         self.findings: list[Finding] = []
         self.metadata: dict[str, str] = {}
         # Recognised, but no scalar and no event.
@@ -39,7 +42,37 @@ class Book:
         self.examples: list[str] = []
 
     def state(self) -> dict[str, Any]:
-        return {"scalars": self.scalars.state(), "events": self.events.state()}
+        return {
+            "scalars": self.scalars.state(),
+            "events": self.events.state(),
+            "repeats": self.repeats.state(),
+        }
+
+    def repeated(
+        self, step: int, rank: str, about: str = "", time: int | None = None, loss: float | None = None
+    ) -> bool:
+        """Whether another rank has reported the step; if so, that is counted."""
+        repeated = self.repeats.told(step, rank, self.events.restarts, about=about, time=time, mark=loss)
+        if repeated:
+            self.other["records repeated by other ranks"] += 1
+        return repeated
+
+    def measured(
+        self, line: int, step: int, fields: Mapping[str, float], time: int | None = None, rank: str = ""
+    ) -> None:
+        """Add what one record says was measured at ``step``, and a nan loss where it shows one."""
+        fields = {key: value for key, value in fields.items() if self.scalars.knows(key)}
+        if not fields:
+            return
+        loss = training_loss(fields)
+        about = loss or next(iter(fields))
+        if self.repeated(step, rank, about, time, None if loss is None else fields[loss]):
+            return
+        if loss is not None:
+            self.events.reported()
+        self.scalars.add(step, list(fields), list(fields.values()), time)
+        if why := why_no_loss(fields):
+            self.events.add(EventKind.NAN_LOSS, line, why, step=step, time=time, detail={"field": loss or ""})
 
     def leave_over(self, line: int, text: str) -> None:
         """Count a line that says nothing to replay, and keep the first few to show."""
@@ -109,8 +142,6 @@ class Dialect(Protocol):
     It is built from the state of an earlier reading (empty at the beginning) and gives it back by ``state``.
     """
 
-    def __init__(self, state: Mapping[str, Any]) -> None: ...
-
     def read(self, line: Line, rank: str, text: str, book: Book, *, goes_on: bool = False) -> bool:
         """Take in one line without its rank; false when it is not the dialect's.
 
@@ -131,13 +162,15 @@ class Dialect(Protocol):
         ...
 
 
-def read_log(request: Request, format_name: str, dialect_type: type[Dialect]) -> Iterator[Records]:
-    """Read a log line by line as pieces of records.
+def read_log(
+    request: Request, format_name: str, dialect_from: Callable[[Mapping[str, Any]], Dialect]
+) -> Iterator[Records]:
+    """Read a log line by line as pieces of records.  ``dialect_from`` makes the dialect from its state.
 
     Raises :class:`OSError` when the file cannot be opened or read.
     """
     book = Book(request, request.state.get("book", {}))
-    dialect = dialect_type(request.state.get("dialect", {}))
+    dialect = dialect_from(request.state.get("dialect", {}))
     inside = bool(request.state.get("inside", False))
     start = request.start
     for block in read_blocks(request.path, request.source, request.start, request.state.get("lines")):

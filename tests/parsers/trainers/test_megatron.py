@@ -218,6 +218,10 @@ class TestGotcha11TheMissingLoss:
         assert of_kind(read, "nan_loss") == []
         assert [(event.step, event.step_end) for event in of_kind(read, "overflow_skip")] == [(1, 1), (2, 2)]
 
+    def test_skipping_from_the_start_up_to_the_first_report(self, read_text: ReadText) -> None:
+        (event,) = read_text(PARSER, log_of(record(10, None, skipped=10))).events
+        assert (event.kind, event.step, event.step_end) == (EventKind.OVERFLOW_SKIP, 1, 10)
+
     def test_skipped_iterations_are_counted_since_the_last_report(self, read_text: ReadText) -> None:
         read = read_text(PARSER, log_of(record(10), record(20, skipped=3)))
         (event,) = of_kind(read, "overflow_skip")
@@ -458,7 +462,6 @@ class TestEvents:
             ),
             ("[exiting program at iteration 11] datetime: 2022-01-01 00:00:00 ", EventKind.END),
             ("[after training is done] datetime: 2022-01-01 00:00:00 ", EventKind.END),
-            ("Scaling LR by 0.7", EventKind.LR_CHANGE),
         ],
     )
     def test_what_went_wrong_is_an_event_at_the_step_reached_told_once(
@@ -467,6 +470,11 @@ class TestEvents:
         read = read_text(PARSER, log_of(record(10), record(11), line, line))
         (event,) = read.events
         assert (event.kind, event.step, event.locator) == (kind, 11, "line 3")
+
+    def test_a_learning_rate_that_the_trainer_lowers_by_itself(self, read_text: ReadText) -> None:
+        read = read_text(PARSER, log_of(record(10), record(11), "| INFO | Scaling LR by 0.70 to 0.000042", record(12)))
+        (event,) = of_kind(read, "lr_change")
+        assert (event.step, event.field, event.after, event.detail["factor"]) == (12, "learning_rate", 4.2e-05, "0.70")
 
     def test_nodes_are_named(self, read_text: ReadText) -> None:
         (event,) = read_text(PARSER, log_of(record(11), "srun: error: node37: task 12: Exited with exit code 1")).events
