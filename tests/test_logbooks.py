@@ -141,3 +141,9 @@ def test_values_and_steps_stand_in_the_section_that_is_cited(name: str, shared: 
             if value and field not in event.detail.get("approximate", "") and value not in known:
                 missing.add(f"{event.event} {field} {value:g}")
     assert missing == {told for told in TOLD_ELSEWHERE if told.startswith(name.removeprefix("logbooks/").split(".")[0])}
+
+
+def test_the_readme_lists_every_logbook(root: Path) -> None:
+    readme = (root / "logbooks" / "README.md").read_text(encoding="utf-8")
+    for name in LOGBOOKS:
+        assert f"`{Path(name).name.removesuffix('.yaml')}`" in readme
