@@ -8,96 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from replay.store import EventStore
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-STORE_OPTION = click.option(
-    "--store",
-    "folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("replay-store"),
-    show_default=True,
-    help="Folder of the event store.",
-)
-JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs instead of text.")
-
-
-def common(command: Command) -> Command:
-    """The options that every command takes."""
-    return STORE_OPTION(JSON_OPTION(command))
-
-
-class Steps(click.ParamType):
-    """A range of steps, ``A:B`` with both ends included; either may be left out."""
-
-    name = "steps"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
-        first, colon, last = str(value).partition(":")
-        try:
-            start, end = int(first or -(2**63)), int(last or 2**63 - 1) if colon else int(first)
-        except ValueError:
-            self.fail(f"{value!r} is no range of steps; write A:B, A: or :B", param, ctx)
-        if end < start:
-            self.fail(f"{value!r} ends before it begins", param, ctx)
-        return start, end
-
-
-class Moment(click.ParamType):
-    """A date or time in ISO 8601, taken as UTC when it names no zone."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        try:
-            moment = datetime.fromisoformat(str(value))
-        except ValueError:
-            self.fail(f"{value!r} is no date; write 2022-06-20 or 2022-06-20T09:10+08:00", param, ctx)
-        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _kinds(role: str | None = None) -> click.Choice[str]:
-    from replay_parsers.kinds import KINDS
-
-    return click.Choice([str(kind) for kind, rule in KINDS.items() if role is None or rule.role == role])
-
-
-def _open(folder: Path) -> EventStore:
-    from replay.store import EventStore
-
-    return EventStore(folder)
-
-
-def _known_run(store: EventStore, run: str) -> str:
-    """``run`` if the store holds it; else a usage error that names what it does hold."""
-    names = list(store.runs()["run"])
-    if run in names:
-        return run
-    from difflib import get_close_matches
-
-    near = get_close_matches(run, names, n=3) or names[:5]
-    hint = f"; it holds {', '.join(near)}" if near else "; it is empty, so begin with `replay ingest`"
-    raise click.UsageError(f"no run {run!r} in {store.folder}{hint}")
-
-
-def _show(frame: pd.DataFrame, as_json: bool, *, empty: str, columns: list[str] | None = None) -> None:
-    from replay import output
-
-    if as_json:
-        output.print_json(output.frame_as_json(frame, data=("value",)))
-    else:
-        output.print_table(frame, columns, empty=empty)
+from replay.cli_options import Moment, Steps, common, kinds, known_run, open_store, show
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -122,7 +38,7 @@ def ingest(paths: tuple[Path, ...], run: str | None, builtin: bool, folder: Path
         raise click.UsageError("nothing to ingest: name files or folders, or give --builtin")
     if run is not None and not run.strip():
         raise click.UsageError("--run needs a name")
-    store = _open(folder)
+    store = open_store(folder)
     with ingest_report.progress() as progress:
         reports = [store.ingest_builtin(progress=progress)] if builtin else []
         if paths:
@@ -136,14 +52,14 @@ def ingest(paths: tuple[Path, ...], run: str | None, builtin: bool, folder: Path
 @common
 def runs(folder: Path, as_json: bool) -> None:
     """List the runs."""
-    frame = _open(folder).runs()
+    frame = open_store(folder).runs()
     columns = ["run", "title", "organisation", "precision", "n_events", "n_scalars", "first_step", "last_step", "clock"]
-    _show(frame, as_json, empty="no runs yet: begin with `replay ingest`", columns=columns)
+    show(frame, as_json, empty="no runs yet: begin with `replay ingest`", columns=columns)
 
 
 @replay.command()
 @click.option("--run", multiple=True, help="Only this run (repeatable).")
-@click.option("--kind", multiple=True, type=_kinds(), metavar="KIND", help="Only events of this kind (repeatable).")
+@click.option("--kind", multiple=True, type=kinds(), metavar="KIND", help="Only events of this kind (repeatable).")
 @click.option(
     "--role",
     multiple=True,
@@ -165,9 +81,9 @@ def events(
     as_json: bool,
 ) -> None:
     """List what happened: symptoms, causes, interventions, outcomes."""
-    store = _open(folder)
+    store = open_store(folder)
     for name in run:
-        _known_run(store, name)
+        known_run(store, name)
     frame = store.events(
         run=list(run) or None,
         kind=list(kind) or None,
@@ -177,7 +93,7 @@ def events(
         sources=sources,
     )
     columns = ["run", "time", "step", "step_end", "role", "kind", "before", "after", "text", "evidence", "source"]
-    _show(frame, as_json, empty="no events match", columns=columns)
+    show(frame, as_json, empty="no events match", columns=columns)
 
 
 @replay.command()
@@ -199,13 +115,13 @@ def scalars(
     """Print measured values of RUN; without --tag or --signal, list what was measured."""
     if tag and signal:
         raise click.UsageError("give --tag or --signal, not both")
-    store = _open(folder)
-    _known_run(store, run)
+    store = open_store(folder)
+    known_run(store, run)
     if not tag and not signal and steps is None:
-        _show(store.tags(run), as_json, empty=f"{run} has no scalars", columns=None)
+        show(store.tags(run), as_json, empty=f"{run} has no scalars", columns=None)
         return
     frame = store.scalars(run, tag=tag, signal=signal, steps=steps, view=view)
-    _show(
+    show(
         frame,
         as_json,
         empty="no values match; `replay scalars RUN` lists the tags",
@@ -218,23 +134,23 @@ def scalars(
 @common
 def attempts(run: str, folder: Path, as_json: bool) -> None:
     """Show the stretches of training between restarts, and what was lost of each."""
-    store = _open(folder)
-    _show(store.attempts(_known_run(store, run)), as_json, empty=f"{run} has no steps to tell attempts by")
+    store = open_store(folder)
+    show(store.attempts(known_run(store, run)), as_json, empty=f"{run} has no steps to tell attempts by")
 
 
 @replay.command()
 @click.option("--run", multiple=True, help="Only this run (repeatable).")
-@click.option("--saw", type=_kinds(), metavar="KIND", help="Only incidents in which this symptom was seen.")
-@click.option("--did", type=_kinds(), metavar="KIND", help="Only incidents in which this was done.")
+@click.option("--saw", type=kinds(), metavar="KIND", help="Only incidents in which this symptom was seen.")
+@click.option("--did", type=kinds(), metavar="KIND", help="Only incidents in which this was done.")
 @common
 def incidents(run: tuple[str, ...], saw: str | None, did: str | None, folder: Path, as_json: bool) -> None:
     """List incidents: what was seen, what was done, what came of it."""
     from replay import output
     from replay.incident_text import describe
 
-    store = _open(folder)
+    store = open_store(folder)
     for name in run:
-        _known_run(store, name)
+        known_run(store, name)
     frame = store.incidents(run=list(run) or None, saw=saw, did=did)
     if as_json:
         output.print_json(output.frame_as_json(frame))
@@ -259,10 +175,10 @@ def flags(run: str, rule_files: tuple[Path, ...], folder: Path, as_json: bool) -
     from replay.flagging import flag_run
     from replay.output import visible
 
-    store = _open(folder)
-    _known_run(store, run)
+    store = open_store(folder)
+    known_run(store, run)
     checked = flag_run(store, run, rule_files)
-    _show(
+    show(
         checked.flags,
         as_json,
         empty="no rule fired" if checked.checked else "no rule could be checked",
@@ -284,7 +200,7 @@ def experiment(scenario: str, seeds: int | None, workers: int, folder: Path, as_
     from replay import output
     from replay.experimenting import run_and_keep
 
-    store = _open(folder)
+    store = open_store(folder)
     result = run_and_keep(store, scenario, seeds=seeds, workers=workers)
     if as_json:
         output.print_json(output.frame_as_json(result.effects))
@@ -302,8 +218,8 @@ def report(run: str, target: Path, folder: Path, as_json: bool) -> None:
     from replay.flagging import flag_run
     from replay.report import build_report
 
-    store = _open(folder)
-    _known_run(store, run)
+    store = open_store(folder)
+    known_run(store, run)
     flag_run(store, run)
     html = build_report(store, run)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -322,7 +238,7 @@ def demo(reports: Path, folder: Path, as_json: bool) -> None:
     from replay import output
     from replay.demo import run_demo
 
-    written = run_demo(_open(folder), reports)
+    written = run_demo(open_store(folder), reports)
     if as_json:
         output.print_json([str(path) for path in written])
     else:
