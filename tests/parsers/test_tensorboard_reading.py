@@ -241,11 +241,16 @@ def hparam(name: str, value: bytes) -> bytes:
 def test_text_and_hyperparameters_become_metadata(read_event_file: Read) -> None:
     nested = bytes_field(6, bytes_field(1, double_field(2, 0.9)) + bytes_field(1, double_field(2, 0.95)))
     struct_value = bytes_field(5, bytes_field(1, bytes_field(1, "beta") + bytes_field(2, number_field(4, 1))))
-    session = (
-        hparam("lr", double_field(2, 6e-5)) + hparam("layers", double_field(2, 70.0))
-        + hparam("amp", number_field(4, 1)) + hparam("name", bytes_field(3, "large")) + hparam("betas", nested) + hparam("flags", struct_value)
-        + hparam("none", number_field(1, 0)) + bytes_field(4, "group a")
-    )  # fmt: skip
+    hparams = {
+        "lr": double_field(2, 6e-5),
+        "layers": double_field(2, 70.0),
+        "amp": number_field(4, 1),
+        "name": bytes_field(3, "large"),
+        "betas": nested,
+        "flags": struct_value,
+        "none": number_field(1, 0),
+    }
+    session = b"".join(hparam(name, value) for name, value in hparams.items()) + bytes_field(4, "group a")
     content = number_field(1, 0) + bytes_field(3, session)
     values = [
         bytes_field(1, "_hparams_/session_start_info") + metadata("hparams", content),

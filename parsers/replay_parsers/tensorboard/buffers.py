@@ -79,7 +79,7 @@ class Columns:
     def take(self, tags: tuple[str, ...], rows_expected: int) -> Scalars:
         """The rows written so far, which become the caller's; room for ``rows_expected`` is made anew."""
         rows = self._job[layout.ROWS]
-        taken = [column[:rows] if 2 * rows > len(column) else column[:rows].copy() for column in self._columns()]
+        taken = [column[:rows] if 4 * rows > len(column) else column[:rows].copy() for column in self._columns()]
         self._job[layout.ROWS] = 0
         self._allocate(max(_FEWEST_ROWS, min(rows_expected, ROWS_A_PIECE)))
         return Scalars(tags=tags, tag=taken[0], segment=taken[1], step=taken[2], wall_time=taken[3], value=taken[4])

@@ -18,7 +18,7 @@ from numba import types
 from numba.core.extending import intrinsic
 from numpy.typing import NDArray
 
-from replay_parsers.tensorboard.compilation import SETTINGS, compiled
+from replay_parsers.tensorboard.compilation import SETTINGS, compiled, inlined
 from replay_parsers.tensorboard.memory import load_i64, load_u8
 
 POLYNOMIAL = 0x82F63B78
@@ -79,7 +79,7 @@ _instruction_8_bytes = cast(Callable[[int, int], int], intrinsic(_generate_8_byt
 _instruction_1_byte = cast(Callable[[int, int], int], intrinsic(_generate_1_byte))
 
 
-@compiled
+@inlined
 def extend_by_instruction(checksum: int, begin: int, length: int) -> int:
     """Extend ``checksum`` over ``length`` bytes at address ``begin``, with the processor's instruction."""
     state = checksum ^ _ALL_ONES
@@ -121,13 +121,13 @@ extend = extend_by_instruction if has_instruction() else extend_by_tables
 """Extend a checksum (0 to begin with) over bytes at an address."""
 
 
-@compiled
+@inlined
 def masked(checksum: int) -> int:
     """The form in which event files store a checksum: rotated by 15 bits, plus a constant (TFRecord format)."""
     return ((checksum >> 15 | checksum << 17 & 0xFFFFFFFF) + 0xA282EAD8) & 0xFFFFFFFF
 
 
-@compiled
+@inlined
 def masked_checksum(begin: int, length: int) -> int:
     """The masked CRC-32C of ``length`` bytes at address ``begin``."""
     return masked(extend(0, begin, length))

@@ -7,7 +7,7 @@ verified before a byte of it is believed.
 
 from __future__ import annotations
 
-from replay_parsers.tensorboard.compilation import Entry, compiled
+from replay_parsers.tensorboard.compilation import Entry, inlined
 from replay_parsers.tensorboard.crc32c import extend, masked, masked_checksum
 from replay_parsers.tensorboard.events import read_event
 from replay_parsers.tensorboard.layout import (
@@ -28,13 +28,13 @@ from replay_parsers.tensorboard.memory import load_i64, load_u32, store_i64
 from replay_parsers.tensorboard.tags import hash_tags
 
 
-@compiled
+@inlined
 def header_holds(position: int) -> bool:
     """Whether the 12 bytes at ``position`` are a length that no file exceeds and its checksum."""
     return load_i64(position) >= 0 and masked_checksum(position, 8) == load_u32(position + 8)
 
 
-@compiled
+@inlined
 def payload_holds(position: int, length: int) -> bool:
     """Whether the checksum of the payload of ``length`` bytes of the record at ``position`` holds."""
     payload = position + HEADER_BYTES

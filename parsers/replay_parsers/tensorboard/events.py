@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from replay_parsers.records import NO_TIME
-from replay_parsers.tensorboard.compilation import compiled
+from replay_parsers.tensorboard.compilation import compiled, inlined
 from replay_parsers.tensorboard.layout import (
     COLUMNS_FULL,
     COUNTS,
@@ -85,7 +85,7 @@ _HISTOGRAMS_BEGIN, _HISTOGRAMS_END = _word(b"histo"), _word(b"grams")
 _DATA_CLASS_SCALAR = 1
 
 
-@compiled
+@inlined
 def microseconds(seconds: float) -> int:
     """Seconds since 1970 to the nearest microsecond; NO_TIME when they are no number or beyond int64."""
     scaled = np.rint(seconds * 1e6)
@@ -152,7 +152,7 @@ def form_of_metadata(position: int, end: int) -> int:
     return FORM_SCALAR if data_class == _DATA_CLASS_SCALAR else form
 
 
-@compiled
+@inlined
 def add_row(job: int, entry: int, value: float) -> None:
     """Write one scalar of the tag ``entry`` into the columns, which have room."""
     step = load_i64(job + STEP)
@@ -207,7 +207,7 @@ def count_other(job: int, entry: int, own_form: int, begin: int, end: int) -> in
     return GOING_ON
 
 
-@compiled
+@inlined
 def read_value(job: int, begin: int, end: int) -> int:
     """One Summary.Value, for which the columns have room."""
     tag, tag_end = begin, begin
@@ -272,7 +272,7 @@ def read_value(job: int, begin: int, end: int) -> int:
     return count_other(job, entry, own_form, begin, end)
 
 
-@compiled
+@inlined
 def read_summary(job: int, begin: int, end: int) -> int:
     """One Summary: its values from the first that is not done with."""
     position = begin
@@ -302,7 +302,7 @@ def read_summary(job: int, begin: int, end: int) -> int:
     return GOING_ON
 
 
-@compiled
+@inlined
 def read_summaries(job: int, position: int, end: int) -> int:
     """The summaries of an Event from ``position`` on; protobuf joins several occurrences into one."""
     while position < end:
@@ -317,7 +317,7 @@ def read_summaries(job: int, position: int, end: int) -> int:
     return GOING_ON
 
 
-@compiled
+@inlined
 def read_event(job: int, begin: int, end: int) -> int:
     """One Event: its time and step first, since they may stand after the values; then what it holds."""
     wall_time = 0.0

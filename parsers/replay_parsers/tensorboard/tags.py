@@ -7,7 +7,7 @@ probing.  Python sees a tag only when it is new.
 
 from __future__ import annotations
 
-from replay_parsers.tensorboard.compilation import compiled
+from replay_parsers.tensorboard.compilation import compiled, inlined
 from replay_parsers.tensorboard.layout import (
     COUNTS,
     FORM,
@@ -41,7 +41,7 @@ NO_ROOM = 0
 _MULTIPLIER = 0x5851F42D4C957F2D  # Knuth's MMIX multiplier: odd, its bits well mixed
 
 
-@compiled
+@inlined
 def last_bytes(position: int, length: int) -> int:
     """The ``length`` (1 to 7) bytes at ``position`` as a number; loads 8, which the input's padding allows."""
     return load_i64(position) & (1 << 8 * length) - 1
@@ -62,7 +62,7 @@ def name_hash(position: int, length: int) -> int:
     return value
 
 
-@compiled
+@inlined
 def same_name(entry: int, names: int, position: int, length: int) -> bool:
     """Whether the tag of ``entry`` is the ``length`` bytes at ``position``."""
     if load_i64(entry + NAME_LENGTH) != length:
@@ -77,7 +77,7 @@ def same_name(entry: int, names: int, position: int, length: int) -> bool:
     return length == 0 or load_i64(name) == last_bytes(position, length)
 
 
-@compiled
+@inlined
 def find(job: int, position: int, length: int) -> int:
     """The address of the entry of the tag at ``position``, made if it is new; :data:`NO_ROOM` if it cannot be."""
     names = load_i64(job + NAMES)

@@ -11,7 +11,7 @@ from replay_parsers.tensorboard.compilation import compiled
 from replay_parsers.tensorboard.memory import bits_to_f32, bits_to_f64, load_i64, load_u8, load_u16, load_u32
 from replay_parsers.tensorboard.wire import extent, skip, varint
 
-IS_SCALAR, NOT_SCALAR, MALFORMED_TENSOR = range(3)
+IS_SCALAR, NOT_SCALAR, MALFORMED_TENSOR, OTHER_TYPE = range(4)
 
 # DataType of types.proto.
 (FLOAT, DOUBLE, INT32, UINT8, INT16, INT8, _STRING, _COMPLEX64, INT64, BOOL) = range(1, 11)
@@ -210,8 +210,7 @@ def data_type(position: int, end: int) -> tuple[int, int]:
             position = skip(key, position, end)
         if position == 0:
             return 0, 0
-    # A reference to a variable of a type is written as the type plus 100.
-    return dtype - 100 if dtype > 100 else dtype, 1
+    return dtype, 1
 
 
 @compiled
@@ -260,41 +259,64 @@ def wire_type_fits(dtype: int, kind: int) -> bool:
 @compiled
 def tensor_scalar(begin: int, end: int) -> tuple[int, float]:
     """The one number of a TensorProto: (``IS_SCALAR``, number), or (``NOT_SCALAR`` or ``MALFORMED_TENSOR``, 0)."""
-    dtype, well_formed = data_type(begin, end)
-    if not well_formed:
-        return MALFORMED_TENSOR, 0.0
-    field = value_field(dtype)
-    if field == 0:
-        return NOT_SCALAR, 0.0
+    what = OTHER_TYPE
+    number = 0.0
+    # Nearly always the type is the first field and one byte long.
+    if end - begin >= 2 and load_u8(begin) == 0x08 and load_u8(begin + 1) < 0x80:
+        what, number = scalar_of_type(load_u8(begin + 1), begin + 2, end)
+    if what == OTHER_TYPE:
+        dtype, well_formed = data_type(begin, end)
+        if not well_formed:
+            return MALFORMED_TENSOR, 0.0
+        what, number = scalar_of_type(dtype, begin, end)
+        # A type that is stated twice, and differently, is no type.
+        if what == OTHER_TYPE:
+            return NOT_SCALAR, 0.0
+    return what, number
+
+
+@compiled
+def scalar_of_type(dtype: int, begin: int, end: int) -> tuple[int, float]:
+    """As :func:`tensor_scalar`, of fields from ``begin`` on; (``OTHER_TYPE``, 0) if one of them states another type."""
+    # A reference to a variable of a type is written as the type plus 100.
+    plain = dtype - 100 if dtype > 100 else dtype
+    field = value_field(plain)
     content, content_end = 0, 0
     count = 0
     bits = 0
     position = begin
+    one = True
     while position < end:
         key, position = varint(position, end)
         if key == 0x12:  # tensor_shape
             shape, position = extent(position, end)
-            if shape == 0:
-                return MALFORMED_TENSOR, 0.0
-            what = one_element(shape, position)
-            if what != IS_SCALAR:
-                return what, 0.0
+            if position > shape:
+                what = one_element(shape, position)
+                if what == MALFORMED_TENSOR:
+                    return what, 0.0
+                one = what == IS_SCALAR
         elif key == 0x22:  # tensor_content
             content, content_end = extent(position, end)
             position = content_end
-        elif key >> 3 == field and wire_type_fits(dtype, key & 7):
-            more, first, position = listed_values(dtype, key, position, end)
+        elif key == 0x08:
+            stated, position = varint(position, end)
+            if stated != dtype:
+                return OTHER_TYPE, 0.0
+        elif position != 0 and field != 0 and key >> 3 == field and wire_type_fits(plain, key & 7):
+            more, first, position = listed_values(plain, key, position, end)
             if count == 0:
                 bits = first
             count += more
-        else:
+        elif position != 0:
             position = skip(key, position, end)
         if position == 0:
             return MALFORMED_TENSOR, 0.0
+    if field == 0 or not one:
+        return NOT_SCALAR, 0.0
     if content_end > content:
-        if content_end - content != width(dtype):
+        if content_end - content != width(plain):
             return NOT_SCALAR, 0.0
-        bits = raw_bits(content, width(dtype))
+        bits = raw_bits(content, width(plain))
     elif count > 1:
         return NOT_SCALAR, 0.0
-    return IS_SCALAR, from_bits(dtype, bits)
+    return IS_SCALAR, from_bits(plain, bits)

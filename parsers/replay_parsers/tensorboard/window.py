@@ -11,7 +11,7 @@ import numpy as np
 
 from replay_parsers.tensorboard.memory import PADDING
 
-READ_BYTES = 4 << 20
+READ_BYTES = 1 << 20
 """Bytes read at a time: they stay in the processor's cache until they are decoded."""
 
 

@@ -6,7 +6,7 @@ unknown, and unknown fields, groups included, are skipped.
 
 from __future__ import annotations
 
-from replay_parsers.tensorboard.compilation import compiled
+from replay_parsers.tensorboard.compilation import compiled, inlined
 from replay_parsers.tensorboard.memory import load_u8
 
 MALFORMED_POSITION = 0
@@ -17,9 +17,19 @@ _LONGEST_VARINT_BITS = 70
 _LARGEST_KEY = 0xFFFFFFFF
 
 
-@compiled
+@inlined
 def varint(position: int, end: int) -> tuple[int, int]:
     """The varint at ``position``, as int64, and the position after it."""
+    if position < end:
+        byte = load_u8(position)
+        if byte < 0x80:
+            return byte, position + 1
+    return long_varint(position, end)
+
+
+@compiled
+def long_varint(position: int, end: int) -> tuple[int, int]:
+    """As :func:`varint`, of any length."""
     value = 0
     shift = 0
     while position < end and shift < _LONGEST_VARINT_BITS:
@@ -32,7 +42,7 @@ def varint(position: int, end: int) -> tuple[int, int]:
     return 0, 0
 
 
-@compiled
+@inlined
 def extent(position: int, end: int) -> tuple[int, int]:
     """Begin and end of the length-delimited field whose length stands at ``position``; (0, 0) if malformed."""
     length, position = varint(position, end)
