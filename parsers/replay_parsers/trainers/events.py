@@ -11,6 +11,8 @@ from replay_parsers.trainers.seen import Seen
 from replay_parsers.trainers.timestamps import as_datetime
 
 _REMEMBERED = 8
+# Told of a step before it is reported; several may be.
+_BETWEEN_REPORTS = (EventKind.OVERFLOW_SKIP, EventKind.LR_CHANGE)
 _NEED_A_STEP = (EventKind.CHECKPOINT_SAVE, EventKind.CHECKPOINT_LOAD)
 
 
@@ -79,17 +81,10 @@ class EventLog:
 
         ``line`` is its line, or its place in a document; ``time`` is in microseconds since 1970.
         """
-        if step is not None and step_end in (None, step):
-            identity = event_id(self.run, kind, 1 + self.columns.times_reached(step), step=step)
-            if self._just_told(identity):
-                return
-        elif (
-            step is None and kind not in (EventKind.OVERFLOW_SKIP, EventKind.LR_CHANGE) and self._just_told(f"{kind}@")
-        ):
+        identity = self._identity(kind, step, step_end)
+        if identity is None:
+            self.repeats += 1
             return
-        else:
-            self._counts[kind] = self._counts.get(kind, 0) + 1
-            identity = event_id(self.run, kind, self._counts[kind])
         if kind in (EventKind.START, EventKind.RESTART):
             self.restarts += 1
             self._told = self._told[-1:]
@@ -115,16 +110,28 @@ class EventLog:
             )
         )
 
+    def _identity(self, kind: EventKind, step: int | None, step_end: int | None) -> str | None:
+        """The id of a new event; None when it is one that has just been told."""
+        exact = step is not None and step_end in (None, step)
+        by_step = event_id(self.run, kind, 1 + self.columns.times_reached(step or 0), step=step) if exact else ""
+        told = self._just_told(by_step or f"{kind}@")
+        if by_step and not told:
+            return by_step
+        # Outside a step, or again within one, only what may happen several times between two reports is new.
+        if told and kind not in _BETWEEN_REPORTS and (exact or step is None):
+            return None
+        self._counts[kind] = self._counts.get(kind, 0) + 1
+        return event_id(self.run, kind, self._counts[kind])
+
     def _just_told(self, key: str) -> bool:
         if key in self._told:
-            self.repeats += 1
             return True
         self._told = [*self._told[1 - _REMEMBERED :], key]
         return False
 
     def add_seen(self, seen: Seen, line: int, time: int | None = None, rank: str = "") -> None:
         """Add what a line says happened, at the step that it names or at the one where the log stands."""
-        if seen.kind in (EventKind.OVERFLOW_SKIP, EventKind.LR_CHANGE):
+        if seen.kind in _BETWEEN_REPORTS:
             self._add_between(seen, line, time, seen.rank or rank)
             return
         last = self.columns.last_step

@@ -33,11 +33,14 @@ def parse_number(text: str) -> float | None:
         if len(text) > _LONGEST or not _GROUPED.fullmatch(text):
             return None
         value = float(text.replace(",", ""))
+    return bounded(value)
+
+
+def bounded(value: float) -> float:
+    """``value``, with the largest double, as which infinity may have been stored, made infinity again."""
     if value >= LARGEST_DOUBLE:
         return math.inf
-    if value <= -LARGEST_DOUBLE:
-        return -math.inf
-    return value
+    return -math.inf if value <= -LARGEST_DOUBLE else value
 
 
 def number_with_unit(text: str) -> tuple[float, str] | None:

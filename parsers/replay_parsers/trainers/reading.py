@@ -58,7 +58,7 @@ class Book:
         return repeated
 
     def measured(
-        self, line: int, step: int, fields: Mapping[str, float], time: int | None = None, rank: str = ""
+        self, line: int | str, step: int, fields: Mapping[str, float], time: int | None = None, rank: str = ""
     ) -> None:
         """Add what one record says was measured at ``step``, and a nan loss where it shows one."""
         fields = {key: value for key, value in fields.items() if self.scalars.knows(key)}
@@ -99,14 +99,14 @@ class Book:
         elif text.strip():
             self.leave_over(line, text)
 
-    def finding(self, check: str, line: int, readings: tuple[str, ...], likely: str | None, reasons: str) -> None:
+    def finding(self, check: str, line: int | str, readings: tuple[str, ...], likely: str | None, reasons: str) -> None:
         """Add something that was read but cannot be right."""
         self.findings.append(
             Finding(
                 run=self.run,
                 check=check,
                 source=self.source,
-                locator=f"line {line}",
+                locator=f"line {line}" if isinstance(line, int) else line,
                 readings=readings,
                 likely=likely,
                 reasons=reasons,

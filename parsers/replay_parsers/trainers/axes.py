@@ -1,0 +1,164 @@
+"""Where a record of any keys stands on the axis of steps, and on the clock.
+
+Records of JSON lines and CSV files name the step in many ways, or give samples, tokens or epochs instead.  A step is
+a step; values over samples or tokens get ` vs samples` or ` vs tokens` behind their name, as Megatron's do, so that
+they are not taken for values over steps; where there are only epochs, an epoch is a step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from replay_parsers.trainers.numbers import MAX_STEP, parse_step
+from replay_parsers.trainers.timestamps import printed_time
+
+_STEPS = (
+    "step",
+    "global_step",
+    "_step",
+    "trainer/global_step",
+    "train/global_step",
+    "current_steps",
+    "global_step/max_steps",
+    "steps[global_step/max_steps]",
+    "num_updates",
+    "iteration",
+    "iter",
+    "train_step",
+    "update",
+    "updates",
+    "steps",
+    "global_steps",
+    "step_num",
+    "iter_num",
+    "it",
+    "batch",
+)
+_SAMPLES = ("samples", "consumed_samples", "consumed_train_samples", "num_samples", "samples_seen", "global_samples")
+_TOKENS = ("tokens", "consumed_tokens", "tokens_seen", "num_tokens", "n_tokens", "total_tokens", "num_tokens_seen")
+_EPOCHS = ("epoch", "epochs", "current_epoch")
+_TIMES = (
+    "timestamp",
+    "_timestamp",
+    "time",
+    "wall_time",
+    "wall time",
+    "datetime",
+    "created_at",
+    "ts",
+    "date",
+    "asctime",
+)
+
+RECORD_NUMBER = "number of the record"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A record's step, the keys that say so (no values of their own), and what a step is: "step", "epoch" ...
+
+    ``suffix`` is added to the names of the values when the axis is not the step.
+    """
+
+    step: int
+    keys: tuple[str, ...]
+    axis: str
+    suffix: str = ""
+
+
+def _named(record: Mapping[str, Any], names: tuple[str, ...]) -> tuple[str, Any] | None:
+    lowered = {key.lower().replace(" ", "_"): key for key in record}
+    for name in names:
+        key = lowered.get(name.replace(" ", "_"))
+        if key is not None and record[key] not in ("", None):
+            return key, record[key]
+    return None
+
+
+class Axis:
+    """Finds the step of one record after another."""
+
+    def __init__(self, state: Mapping[str, Any]) -> None:
+        self.count = int(state.get("count", 0))
+        self.epochs = EpochSteps(state.get("epochs", {}))
+
+    def state(self) -> dict[str, Any]:
+        return {"count": self.count, "epochs": self.epochs.state()}
+
+    def place(self, record: Mapping[str, Any]) -> Place | None:
+        """Where ``record`` stands; None when it names a step that is none."""
+        self.count += 1
+        epoch = _named(record, _EPOCHS)
+        if (named := _named(record, _STEPS)) is not None:
+            step = parse_step(str(named[1]))
+            if step is None:
+                return None
+            number = parse_step(str(epoch[1])) if epoch else None
+            if number is not None:
+                step = self.epochs.running(number, step)
+            return Place(step, (named[0],), "step")
+        for names, axis in ((_SAMPLES, "samples"), (_TOKENS, "tokens")):
+            if (named := _named(record, names)) is not None and (step := parse_step(str(named[1]))) is not None:
+                return Place(step, (named[0],), axis, f" vs {axis}")
+        if epoch is not None and (step := parse_step(str(epoch[1]))) is not None:
+            return Place(step, (epoch[0],), "epoch")
+        return Place(self.count, (), RECORD_NUMBER)
+
+
+class EpochSteps:
+    """Steps that count from 0 or 1 in each epoch, made to run on.
+
+    An epoch that begins below the step that the one before ended with counts anew; steps that go back within an
+    epoch, or to an earlier one, are a restart and stay a step back.
+    """
+
+    def __init__(self, state: Mapping[str, Any]) -> None:
+        self._offsets: dict[int, int] = {int(epoch): offset for epoch, offset in state.get("offsets", [])}
+        self._epoch: int | None = state.get("epoch")
+        self._last: int = int(state.get("last", 0))
+        self._first: int = int(state.get("first", 0))
+
+    def state(self) -> dict[str, Any]:
+        offsets = [list(pair) for pair in self._offsets.items()]
+        return {"offsets": offsets, "epoch": self._epoch, "last": self._last, "first": self._first}
+
+    def running(self, epoch: int, step: int) -> int:
+        """The step counted from the first epoch on."""
+        if self._epoch is None:
+            self._epoch, self._first, self._last = epoch, step, step
+            self._offsets[epoch] = 0
+            return step
+        if epoch == self._epoch + 1:
+            offset = self._offsets[self._epoch]
+            if step < self._last:
+                # Counted from 0, an epoch of n steps ends with n - 1.
+                offset += self._last + (1 if self._first == 0 else 0)
+            self._offsets[epoch] = offset
+        elif epoch not in self._offsets:
+            self._offsets[epoch] = self._offsets[self._epoch]
+        self._epoch, self._last = epoch, step
+        return self._offsets[epoch] + step
+
+
+def time_of(record: Mapping[str, Any]) -> tuple[str | None, int | None]:
+    """The key of a record's wall time and the time in microseconds since 1970; (None, None) when it has none.
+
+    Seconds, milliseconds and microseconds since 1970 are told apart by their size, times of day by their form.
+    """
+    named = _named(record, _TIMES)
+    if named is None:
+        return None, None
+    key, value = named
+    if isinstance(value, str) and (time := printed_time(value)) is not None:
+        return key, time
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None, None
+    for low, high, factor in ((1e8, 1e10, 1e6), (1e11, 1e13, 1e3), (1e14, 1e16, 1.0), (1e17, 1e19, 1e-3)):
+        if math.isfinite(number) and low <= number < high and number * factor < MAX_STEP:
+            return key, int(number * factor)
+    return None, None

@@ -1,0 +1,161 @@
+"""The console of Hugging Face's Trainer, and of what is built on it: dictionaries between progress bars.
+
+     1%|    | 10/1000 [00:10<16:30,  1.00it/s]
+    {'loss': 2.5, 'grad_norm': nan, 'learning_rate': 5e-05, 'epoch': 0.1}
+
+The dictionaries are Python's, not JSON: single quotes, nan, in newer versions every value a string; they are read by
+a strict reader of their own, never evaluated.  They name no step.  The training bar does, which is drawn before them;
+without it the epoch does, once the run has said how many steps it will take; else they are numbered, and a finding
+says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from replay_parsers.lines import Line, split_rank
+from replay_parsers.parser import Parser, Request, Sample
+from replay_parsers.records import Records
+from replay_parsers.trainers.huggingface_meaning import FilteredLoss
+from replay_parsers.trainers.losses import training_loss
+from replay_parsers.trainers.numbers import parse_number, parse_step
+from replay_parsers.trainers.reading import Book, read_log
+from replay_parsers.trainers.recognising import by_lines
+from replay_parsers.trainers.timestamps import printed_time
+
+FORMAT = "huggingface"
+
+_BEGIN = re.compile(r"\{'[\w/ .()\[\]-]{1,120}': ?")
+_KEY = re.compile(r"\s{0,4},?\s{0,4}'([^']{1,120})'\s{0,4}:\s{0,4}")
+_VALUE = re.compile(
+    r"'([^']{0,200})'"
+    r"|(?:np\.float\d\d\(|tensor\()?([+-]?(?:\d[\d.]{0,60}(?:[eE][+-]?\d{1,4})?|nan|inf))"
+    r"(?:\)|, device='[^']{0,20}'\))?"
+    r"|(None|True|False)"
+)
+_BAR = re.compile(r"^\s{0,8}\d{1,3}%\|[^|]{0,400}\| {0,8}(\d{1,18})/(\d{1,18}) \[")
+_PLAN = re.compile(r"(Total optimization steps|Num Epochs)\s{0,4}=\s{0,4}([\d,]{1,20})")
+_LONGEST = 20_000
+
+
+def parse_dictionary(text: str) -> dict[str, str] | None:
+    """Read a flat Python dictionary of names and plain values as text; None when ``text`` is none.
+
+    >>> parse_dictionary("{'loss': 2.5, 'grad_norm': nan}")
+    {'loss': '2.5', 'grad_norm': 'nan'}
+    """
+    if not text.startswith("{") or len(text) > _LONGEST:
+        return None
+    found: dict[str, str] = {}
+    at = 1
+    while (key := _KEY.match(text, at)) is not None:
+        value = _VALUE.match(text, key.end())
+        if value is None:
+            return None
+        found[key[1]] = value[1] if value[1] is not None else value[2] or value[3]
+        at = value.end()
+    return found if found and text[at:].lstrip().startswith("}") else None
+
+
+class HuggingFace:
+    """Reads dictionaries, and the bars that tell their steps."""
+
+    def __init__(self, state: Mapping[str, Any]) -> None:
+        # The training bar: the longest one seen, for evaluations draw theirs in between.
+        self.total = int(state.get("total", 0))
+        self.done: int | None = state.get("done")
+        self.plan: dict[str, int] = dict(state.get("plan", {}))
+        self.count = int(state.get("count", 0))
+        self.filtered = FilteredLoss(state.get("filtered", {}))
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "total": self.total,
+            "done": self.done,
+            "plan": dict(self.plan),
+            "count": self.count,
+            "filtered": self.filtered.state(),
+        }
+
+    def read(self, line: Line, rank: str, text: str, book: Book, *, goes_on: bool = False) -> bool:
+        if goes_on:
+            return False
+        bar = _BAR.match(text) if "%|" in text[:20] else None
+        if bar is not None:
+            done, total = int(bar[1]), int(bar[2])
+            if total >= self.total:
+                self.total, self.done = total, done
+        if "= " in text[:60] and (plan := _PLAN.search(text, 0, 120)) is not None:
+            self.plan[plan[1]] = parse_step(plan[2]) or 0
+            return True
+        begin = _BEGIN.search(text[:_LONGEST])
+        record = parse_dictionary(text[begin.start() :]) if begin else None
+        if record is None:
+            if bar is not None:
+                book.other["timers, rules and progress bars"] += 1
+            return bar is not None
+        self._take(record, line, rank, text, book)
+        return True
+
+    def _take(self, record: dict[str, str], line: Line, rank: str, text: str, book: Book) -> None:
+        fields = {key: value for key, printed in record.items() if (value := parse_number(printed)) is not None}
+        trained = training_loss(fields) is not None and "train_runtime" not in fields
+        self.count += trained
+        step = self._step(record, fields, book, line)
+        book.measured(line.number, step, fields, printed_time(text), rank)
+        if trained:
+            self.filtered.look(fields, step, line.number, book)
+
+    def _step(self, record: Mapping[str, str], fields: Mapping[str, float], book: Book, line: Line) -> int:
+        for key in ("step", "global_step", "global_step/max_steps"):
+            if key in record and (step := parse_step(record[key])) is not None:
+                return step
+        if self.done is not None:
+            return self.done
+        steps, epochs, epoch = (
+            self.plan.get("Total optimization steps"),
+            self.plan.get("Num Epochs"),
+            fields.get("epoch"),
+        )
+        if steps and epochs and epoch is not None and 0 <= epoch <= epochs:
+            return round(epoch * steps / epochs)
+        if "step axis" not in book.metadata and self.count <= 1:
+            book.finding(
+                "no_step",
+                line.number,
+                ("the records of this log name no step, and no progress bar stands beside them",),
+                "they are numbered in their order",
+                "the Trainer prints only epochs; its trainer_state.json has the steps",
+            )
+        book.metadata["step axis"] = "number of the record"
+        return max(self.count, 1)
+
+    def whole(self, text: str, *, goes_on: bool = False) -> bool:
+        begin = _BEGIN.search(text[:_LONGEST])
+        return not goes_on and begin is not None and parse_dictionary(text[begin.start() :]) is not None
+
+    def unfinished(self) -> str:
+        return ""
+
+
+def _telling(line: str) -> bool:
+    begin = _BEGIN.search(split_rank(line)[1])
+    record = parse_dictionary(split_rank(line)[1][begin.start() :]) if begin else None
+    if record is None:
+        return False
+    return training_loss(dict.fromkeys(record, 0.0)) is not None or "eval_loss" in record
+
+
+def recognise(sample: Sample) -> float:
+    """How sure it is that a file is a Trainer's console."""
+    return by_lines(sample, _telling)
+
+
+def read(request: Request) -> Iterator[Records]:
+    """Read a Trainer's console."""
+    return read_log(request, FORMAT, HuggingFace)
+
+
+PARSER = Parser(name=FORMAT, recognise=recognise, read=read)

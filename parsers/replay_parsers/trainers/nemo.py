@@ -1,0 +1,111 @@
+"""Console logs of NeMo: Lightning's progress bar, and the lines of NeMo 2.
+
+    Epoch 0:   1%|  | 795/77225 [9:07:58<878:01:48, 41.36s/it, loss=3.1, reduced_train_loss=3.090, global_step=794.0]
+    Training epoch 0, iteration 120/149 | lr: 3e-05 | global_step: 120 | reduced_train_loss: 1.233 | val_loss: 4.106
+
+The bar is printed anew many times a step, rounds large steps (`global_step=9e+3`), and prints nan as `nan.0`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from replay_parsers.lines import Line
+from replay_parsers.parser import Parser, Request, Sample
+from replay_parsers.records import Records
+from replay_parsers.trainers.numbers import parse_number, parse_step
+from replay_parsers.trainers.one_line import LONGEST_RECORD, Report
+from replay_parsers.trainers.reading import Book, read_log
+from replay_parsers.trainers.recognising import by_lines
+
+FORMAT = "nemo"
+
+_BAR = re.compile(
+    r"Epoch (\d{1,9}): .{0,300}?(\d{1,18})/(\d{1,18}|\?) \[[^\[\]]{0,60}?(?:it|s)(?:/it|/s)?, ([^\]]{1,2000})\]"
+)
+_LINE = re.compile(r"Training epoch (\d{1,9}), iteration (\d{1,18})/(\d{1,18}) \| (.{1,2000})$")
+_ITEM = re.compile(r"([A-Za-z][^=,]{0,80})=([^,=]{0,40})(?:,|$)")
+_WORTH = ("reduced_train_loss", "train_loss", "global_step")
+
+
+def read_line(text: str) -> Report | None:
+    """The report on one line, or in one state of the bar; None when it holds none."""
+    if "poch " not in text or len(text) > LONGEST_RECORD:
+        return None
+    if match := _LINE.search(text):
+        pairs = [piece.partition(": ")[::2] for piece in match[4].split(" | ")]
+    elif (match := _BAR.search(text)) is not None and any(word in match[4] for word in _WORTH):
+        pairs = _ITEM.findall(match[4])
+    else:
+        return None
+    fields = {key.strip(): value for key, text in pairs if (value := _number(text)) is not None}
+    if not any("loss" in key for key in fields):
+        return None
+    printed = fields.pop("global_step", None)
+    return Report(_step(printed, int(match[1]), int(match[2]), match[3]), fields)
+
+
+def _number(text: str) -> float | None:
+    text = text.strip()
+    return parse_number(text.removesuffix(".0") if text.startswith(("nan", "-nan", "inf", "-inf")) else text)
+
+
+def _step(printed: float | None, epoch: int, done: int, total: str) -> int:
+    """The step: as printed, unless it is rounded and the bar itself says it exactly."""
+    counted = done + epoch * (int(total) if total != "?" else 0)
+    if printed is None or printed != printed or abs(printed) > 2**62:
+        return counted
+    rounded = int(printed)
+    # The bar counts the step that has just been done, `global_step` may be one behind it.
+    for exact in (counted - 1, counted):
+        if rounded >= 1_000 and abs(exact - rounded) <= max(1, 0.006 * rounded):
+            return exact
+    return parse_step(str(rounded)) or 0
+
+
+class NeMo:
+    """Reads lines, and of a bar each state that says something new."""
+
+    def __init__(self, state: Mapping[str, Any]) -> None:
+        self.shown: list[Any] = list(state.get("shown", []))
+
+    def read(self, line: Line, rank: str, text: str, book: Book, *, goes_on: bool = False) -> bool:
+        report = read_line(text)
+        if report is None or goes_on:
+            return False
+        # Compared as text, in which a nan equals itself.
+        shown = [report.step, repr(sorted(report.fields.items()))]
+        if shown == self.shown:
+            book.other["timers, rules and progress bars"] += 1
+            return True
+        self.shown = shown
+        book.measured(line.number, report.step or 0, report.fields, report.time, rank)
+        return True
+
+    def whole(self, text: str, *, goes_on: bool = False) -> bool:
+        return not goes_on and text.endswith("]") and read_line(text) is not None
+
+    def unfinished(self) -> str:
+        return ""
+
+    def state(self) -> dict[str, Any]:
+        return {"shown": self.shown}
+
+
+def _telling(line: str) -> bool:
+    return "reduced_train_loss" in line and read_line(line) is not None
+
+
+def recognise(sample: Sample) -> float:
+    """How sure it is that a file is NeMo's: by `reduced_train_loss`, a name of its own."""
+    return by_lines(sample, _telling, surest=0.95)
+
+
+def read(request: Request) -> Iterator[Records]:
+    """Read a NeMo log."""
+    return read_log(request, FORMAT, NeMo)
+
+
+PARSER = Parser(name=FORMAT, recognise=recognise, read=read)
