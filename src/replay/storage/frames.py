@@ -6,6 +6,7 @@ or ``Int64`` where they can be missing, measures ``float64``; lists and dictiona
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from typing import Any
 
@@ -50,10 +51,8 @@ def conform(given: pd.DataFrame, columns: pa.Schema, what: str) -> pa.Table:
     surplus = [str(name) for name in given.columns if name not in columns.names]
     if surplus:
         raise ValueError(f"{what} have no column {', '.join(surplus)}; they have {', '.join(columns.names)}")
-    arrays = [
-        _array(given[one.name], one.type) if one.name in given.columns else pa.nulls(len(given), one.type)
-        for one in columns
-    ]
+    nothing = pd.Series([None] * len(given), dtype=object)
+    arrays = [_array(given[one.name] if one.name in given.columns else nothing, one.type) for one in columns]
     return pa.Table.from_arrays(arrays, schema=columns)
 
 
@@ -62,7 +61,10 @@ def _array(series: pd.Series[Any], kind: pa.DataType) -> pa.Array:
     values = []
     for value in series:
         plain = value.item() if hasattr(value, "item") else value
-        # NaN is data in a measure; everywhere else it is how pandas says that there is nothing.
-        missing = plain is None or plain is pd.NaT or plain is pd.NA or (not measures and plain != plain)
-        values.append(None if missing else str(plain) if pa.types.is_string(kind) else plain)
+        # A DataFrame cannot tell a missing measure from NaN, which is data: both are kept as NaN.
+        missing = plain is None or plain is pd.NaT or plain is pd.NA or plain != plain
+        if missing:
+            values.append(math.nan if measures else None)
+        else:
+            values.append(str(plain) if pa.types.is_string(kind) else plain)
     return pa.array(values, kind)

@@ -69,9 +69,9 @@ def row_groups(tag_rows: Sequence[int]) -> list[tuple[int, int]]:
             groups.append((first, end))
             first = end
         end += rows
-        while end - first > ROW_GROUP_ROWS:
-            groups.append((first, first + ROW_GROUP_ROWS))
-            first += ROW_GROUP_ROWS
+        if rows > ROW_GROUP_ROWS:
+            groups += [(start, min(start + ROW_GROUP_ROWS, end)) for start in range(first, end, ROW_GROUP_ROWS)]
+            first = end
     if end > first:
         groups.append((first, end))
     return groups

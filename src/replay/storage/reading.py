@@ -139,7 +139,7 @@ class _Reading:
         self.coverages: list[Coverage] = []
         self.problems: list[Problem] = []
         self.findings: list[Finding] = []
-        self.broke_off = False
+        self.broke_off: Problem | None = None
 
     def run(self, progress: Callable[[int, int], None]) -> None:
         """Read to the end, writing parts and, on the way through a long source, entries.
@@ -150,11 +150,18 @@ class _Reading:
             progress(position, self.now.st_size)
             if position - self.pending.start >= COMMIT_BYTES:
                 self._commit(final=False)
-        if self.broke_off and self.how.last is None and not self.coverages:
-            raise CannotReadError(self.problems[-1].message, self.problems[-1])
+        if self.broke_off is not None and self.how.last is None and not self.coverages:
+            raise CannotReadError(self.broke_off.message, self.broke_off)
 
     def finish(self) -> SourceReport:
         """Commit what was read, and say what it was."""
+        if self.broke_off is not None:
+            if self.position > self.pending.start:
+                self._commit(final=True)
+            # In an entry of its own, which no longer counts once a later reading gets further.
+            self.pending.parts += self.parts.of_problems(
+                self.candidate.source, [self.broke_off], generation=self.how.generation, position=self.position
+            )
         if not self._told_before():
             self._commit(final=True)
         return SourceReport(
@@ -199,12 +206,8 @@ class _Reading:
             )
 
     def _break_off(self, kind: ProblemKind, message: str) -> None:
-        self.broke_off = True
-        problem = Problem(source=self.candidate.source, kind=kind, message=message, offset=self.position)
-        self.problems.append(problem)
-        self.pending.parts += self.parts.of_problems(
-            self.candidate.source, [problem], generation=self.how.generation, position=self.position
-        )
+        self.broke_off = Problem(source=self.candidate.source, kind=kind, message=message, offset=self.position)
+        self.problems.append(self.broke_off)
 
     def _keep(self, records: Records) -> None:
         if records.start != self.position or records.end < records.start:
@@ -231,17 +234,17 @@ class _Reading:
 
     def _told_before(self) -> bool:
         """Whether the ledger's last entry says the same already, as after a second try at the same damage."""
-        before = self.how.last
+        before = self.previous
         return (
             before is not None
-            and before.start == before.end == self.position == self.how.start
+            and before.start == before.end == self.position == self.pending.start
             and before.parts == tuple(self.pending.parts)
             and (before.size, before.mtime_ns, before.inode) == self._file_status(final=True)
         )
 
     def _file_status(self, *, final: bool) -> tuple[int, int, int]:
         # A size that no file has makes the next ingest look again.
-        size = self.now.st_size if final and not self.broke_off else -1
+        size = self.now.st_size if final and self.broke_off is None else -1
         return (size, 0, 0) if self.candidate.portable else (size, *status_of(self.now)[1:])
 
     def _commit(self, *, final: bool) -> None:
