@@ -20,7 +20,22 @@ BUILT_IN = (
     "replay_parsers.tensorboard",
     "replay_parsers.timeline",
     "replay_parsers.chronicles.glm130b",
+    "replay_parsers.chronicles.bloom",
+    "replay_parsers.chronicles.opt",
+    "replay_parsers.chronicles.general",
     "replay_parsers.trainers.megatron",
+    "replay_parsers.trainers.fairseq",
+    "replay_parsers.trainers.huggingface",
+    "replay_parsers.trainers.trainer_state",
+    "replay_parsers.trainers.torchtitan",
+    "replay_parsers.trainers.olmo",
+    "replay_parsers.trainers.nemo",
+    "replay_parsers.trainers.nanotron",
+    "replay_parsers.trainers.nanogpt",
+    "replay_parsers.trainers.deepspeed",
+    "replay_parsers.trainers.json_lines",
+    "replay_parsers.trainers.csv_log",
+    "replay_parsers.trainers.key_value",
 )
 
 CONFIDENT_ENOUGH = 0.3

@@ -40,11 +40,13 @@ _CHINESE = re.compile(r"[\u4e00-\u9fff]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """How a kind of logbook is read: its ``format`` name; whether it discusses much (``careful``); a fixed ``run``
-    and ``clock`` where the kind of book implies them."""
+    """How a kind of logbook is read: its ``format`` name; whether it discusses much (``careful``); whether a
+    further trouble within an entry opens a further incident (``episodes``); a fixed ``run`` and ``clock`` where the
+    kind of book implies them."""
 
     format: str
     careful: bool = False
+    episodes: bool = False
     run: str | None = None
     clock: str | None = None
     title: str = ""
@@ -64,7 +66,14 @@ def assemble(document: Document, outline: Outline, style: Style, *, source: str,
     dates = consistency.doubtful_dates(entries, ahead, rate)
     for doubt in dates:
         entries[doubt.entry] = replace(entries[doubt.entry], likely=doubt.at)
-    told = incidents.build(name, entries, launcher=clocks.launches, samples_per_step=facts.batch)
+    told = incidents.build(
+        name,
+        entries,
+        launcher=clocks.launches,
+        samples_per_step=facts.batch,
+        episodes=style.episodes,
+        settings=style.careful,
+    )
     steps = consistency.doubtful_steps(entries, ahead, rate, _interval(told))
     _apply_steps(told, steps)
     _stable_before(told)

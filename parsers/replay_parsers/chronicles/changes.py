@@ -1,5 +1,4 @@
-"""Changes of settings: from prose ("reducing minimum lr from 8e-6 to 4e-6"), from options (``--min-lr 4e-6``) and
-from edits of scripts (``s|--lr 3e-5|--lr 1e-5|``)."""
+"""Changes of settings that prose tells: "reducing minimum lr from 8e-6 to 4e-6", "we half the learning rate"."""
 
 from __future__ import annotations
 
@@ -7,30 +6,46 @@ import re
 from dataclasses import replace
 
 from replay_parsers.chronicles.drafts import Draft
-from replay_parsers.chronicles.parameters import PARAMETERS, Parameter, of_option
-from replay_parsers.chronicles.phrases import NUMBER, Flag, flags, number, positions, ranges, steps
+from replay_parsers.chronicles.parameters import PARAMETERS, Parameter
+from replay_parsers.chronicles.phrases import NUMBER, number, positions, steps
 from replay_parsers.records import EventKind
 
 K = EventKind
 _I = re.IGNORECASE
 
 _UNITS = r"(?:\s?(?:steps?|nodes?|gpus?|samples?|iterations?|步|个节点|卡))?"
+_NAME = r"(?:[A-Za-z_]{1,24}=)?"
 _TO_WORD = (
     r"(?:\b(?:down |up |back )?to\b|→|->|=>|➔|⇒|"
     r"(?:调整|降低?|减小|提升|提高|增加|改|升|调|缩小|更改|变|减少)?(?:到|至|为|成))"
 )
-_FROM_TO = re.compile(rf"(?:\bfrom\b|从|由|=)?\s?(?P<a>{NUMBER}){_UNITS}\s?{_TO_WORD}\s?(?P<b>{NUMBER})(?![\w%])", _I)
+_FROM_TO = re.compile(
+    rf"(?:\bfrom\b|从|由|=)?\s?{_NAME}(?<![A-Za-z\d.])(?P<a>{NUMBER}){_UNITS}\s?{_TO_WORD}\s?{_NAME}(?P<b>{NUMBER})(?![\w%])",
+    _I,
+)
+_TO_FROM = re.compile(
+    rf"\bto\b\s{{0,2}}{_NAME}(?P<b>{NUMBER}){_UNITS}\s{{0,3}}from\s{{1,3}}{_NAME}(?P<a>{NUMBER})(?![\w%]|\s?(?:steps?|iterations?))",
+    _I,
+)
 _FROM_WARM_TO = re.compile(
     rf"(?:从|from)\s?(?P<a>{NUMBER})\s?warm-?up\s?(?P<n>{NUMBER})\s?(?:步|steps?)\s?(?:到|to)\s?(?P<b>{NUMBER})", _I
 )
+_SHOULD = re.compile(
+    rf"\b(?:was|were|remained|stayed|is)\s{{1,3}}(?P<a>{NUMBER})\b.{{0,40}}\bshould (?:have (?:been|become)|be)\s{{1,3}}(?P<b>{NUMBER})(?![\w%])",
+    _I,
+)
+_FIRST_THEN = re.compile(
+    rf"\bfirst\b.{{0,6}}\bto\s(?P<a>{NUMBER})\W.{{0,14}}\bthen\b.{{0,6}}\bto\s(?P<b>{NUMBER})(?![\w%])", _I
+)
 _TO = re.compile(
-    rf"(?:\bto(?: be)?\b|=|→|->|\bof\b|\bevery\b|\bwith\b|(?:为|到|至|成|设为|是))\s?(?:about\s|~\s?)?"
+    rf"(?:\bto(?: be)?\b|=|→|->|\bof\b|\bevery\b|\bwith\b|(?:为|到|至|成|设为|是))\s{{0,3}}(?:about\s|~\s?)?"
     rf"(?P<b>{NUMBER})(?![\w%]*\d|%|\s?/\s?\d|\s?(?:hours?|days?|min|h\b|more\b))",
     _I,
 )
+_NEXT_TO_NAME = re.compile(rf"^\W{{0,4}}(?P<b>{NUMBER})(?![\w%.]*\w)")
 _BEFORE = re.compile(
     r"(?:\b(?:originally|previously|formerly|was|were|used to be|had been|instead of|before|until now|rather than|default setting of|"
-    rf"default of)\b|原来|原先|之前|原为|此前|原本)\s?(?:is\s|was\s|of\s|是|为|的)?[:：]?\s?`?(?P<a>{NUMBER})",
+    rf"default of)\b|原来|原先|之前|原为|此前|原本)\s?(?:is\s|was\s|of\s|是|为|的)?[:：]?\s{{0,2}}(?P<a>{NUMBER})",
     _I,
 )
 _INSTEAD = re.compile(
@@ -45,11 +60,18 @@ _TIMES = re.compile(
     _I,
 )
 _FRACTION = re.compile(r"\bto (?P<a>\d{1,2})\s?/\s?(?P<b>\d{1,2}) of (?P<of>[^,;.]{0,60})", _I)
-_DOWN = re.compile(r"\b(?:reduc|lower|decreas|cut|drop|shrink|less|decay|dropp)\w*|降|减|缩小|调低", _I)
+_DOWN = re.compile(r"\b(?:reduc|lower|decreas|cut|dropp?|shr[iu]n|less)\w*|降|减|缩小|调低", _I)
 _UP = re.compile(r"\b(?:increas|rais|enlarg|bigger|longer|higher|more frequent|bump)\w*|升(?!级)|增|加大|调高|提高", _I)
+_STRICT_DEED = (
+    r"chang(?:e|ed|ing|es)|reduc(?:e|ed|ing)|lower(?:ed|ing)?|decreas(?:e|ed|ing)|cut(?:ting)?|dropp(?:ed|ing)|shrink|shrank|shrunk|"
+    r"shrinking|increas(?:e|ed|ing)|rais(?:e|ed|ing)|set|setting|switch(?:ed|ing)?|adjust(?:ed|ing)?|restor(?:e|ed|ing)|"
+    r"revert(?:ed|ing)?|halv(?:e|ed|ing)|half(?:ed|ing)?|mov(?:ed|ing)|doubl(?:e|ed|ing)|bump(?:ed|ing)?|tweak(?:ed|ing)?|updated?|"
+    r"went|going back|remained|finished|full throttle|new(?= seed)"
+)
+_DEED_SIGN = r"→|->|⇒|改|调|降|减|升(?!级)|增|设|砍|提|换|翻"
+_CAREFUL_DEED = re.compile(rf"\b(?:{_STRICT_DEED})\b|{_DEED_SIGN}", _I)
 _DEED = re.compile(
-    r"\b(?:chang|reduc|lower|decreas|cut|dropp?|shr[iu]n|increas|rais|set|switch|adjust|restor|revert|halv|half|warm|mov|go(?:ing)? (?:back )?to|"
-    r"use|using|us|try|tri|doubl|bump|tweak|let's|with|now|every|new|lower)\w*|→|->|⇒|=|改|调|降|减|升(?!级)|增|设|砍|提|warmup|换|翻",
+    rf"\b(?:{_STRICT_DEED}|use|using|used|try|trying|tried|let's|with|now|every|new|go(?:ing)? (?:back )?to|warm(?:ed|ing)?[- ]?up)\b|{_DEED_SIGN}|=|warmup",
     _I,
 )
 _WITHIN = re.compile(
@@ -58,25 +80,26 @@ _WITHIN = re.compile(
 )
 _MUSING = re.compile(
     r"\b(?:suspect|think|thought|attribut|might|maybe|perhaps|would|could|should|suggest|recommend|propos|discuss|if we|if you|consider|believe|"
-    r"plan(?:ned|s)? to|wonder|feeling|notes?|need(?:s|ed)? to|not sure|try lower|future)\w*|怀疑|推测|可能|讨论|建议|打算",
+    r"plan(?:ned|s)? to|wonder|feeling|notes?:|need(?:s|ed)? to|not sure|future|tried to|trying to|want to|once)\w*|怀疑|推测|可能|讨论|建议|打算",
     _I,
 )
-_DENIED = re.compile(r"\b(?:not|n't|no|without|never|unchanged|same)\b|没有|不变|未", _I)
+_DENIED = re.compile(r"\b(?:not|no|without|never|unchanged|same|kept)\b|n't\b|没有|不变|未", _I)
 _WARM_LENGTH = re.compile(r"warm-?up\s?steps?\sfor|步数", _I)
-# perl -pi -e 's|old|new|flags' and sed -i 's/old/new/'
-_SUBSTITUTION = re.compile(
-    r"\bs(?P<mark>[|/#,!@])(?P<old>(?:\\.|(?!(?P=mark)).){0,300})(?P=mark)(?P<new>(?:\\.|(?!(?P=mark)).){0,300})(?P=mark)"
-)
+_CONTEXT = re.compile(r"\bat\s{0,2}$", _I)
+_PRONOUN = re.compile(rf"\b(?:it|this|that|them)\s(?:down |up |back )?to\s(?P<b>{NUMBER})(?![\w%])", _I)
 
 
-def from_prose(clause: str, sentence: str) -> list[Draft]:
+def from_prose(clause: str, sentence: str, *, careful: bool = False) -> list[Draft]:
     """Changes of settings that a clause tells in words, with values before and after where they are stated.
 
-    A clause that only muses ("it might be the learning rate") tells none.
+    A clause that only muses ("it might be the learning rate") tells none.  ``careful`` asks for a verb that says
+    that something was changed, where otherwise "with", "now" or "=" will do.
     """
     drafts: list[Draft] = []
     # Values are often in code spans ("`lr=1e-5`"); options there are read as options.
     bare = re.sub(r"`([^`]*)`", lambda span: " " if "--" in span[1] else f" {span[1]} ", clause)
+    if not (_CAREFUL_DEED if careful else _DEED).search(bare):
+        return drafts
     hidden: list[tuple[int, int]] = []
     for parameter in PARAMETERS:
         mention = next(
@@ -86,60 +109,88 @@ def from_prose(clause: str, sentence: str) -> list[Draft]:
         if mention is None:
             continue
         hidden.append(mention.span())
-        if _DEED.search(bare) and (draft := _change(parameter, bare, mention, sentence)):
-            drafts.append(draft)
+        if _CONTEXT.search(bare[: mention.start()]) or (mention[0].isupper() and bare[mention.end() :].startswith("=")):
+            continue  # recalled rather than changed ("at GBS=784"), or an assignment, which is read as an option
+        drafts.extend(_changes(parameter, bare, mention, sentence))
+    if not drafts and (pronoun := _PRONOUN.search(bare)):
+        return _of_pronoun(pronoun, bare, sentence)
     return drafts
 
 
-def _change(parameter: Parameter, clause: str, mention: re.Match[str], sentence: str) -> Draft | None:
+def _of_pronoun(pronoun: re.Match[str], clause: str, sentence: str) -> list[Draft]:
+    """ "It was set to 100, after discussion reduced it to 5": the setting named last before the clause."""
+    ahead = sentence[: max(sentence.find(clause[:20]), 0)]
+    named = [(found.end(), parameter) for parameter in PARAMETERS for found in parameter.words.finditer(ahead)]
+    if not named or _MUSING.search(clause):
+        return []
+    end, parameter = max(named, key=lambda pair: pair[0])
+    was = re.search(NUMBER, ahead[end:])
+    before = number(was[0]) if was else None
+    return [_draft(parameter, before=before, after=number(pronoun["b"]))]
+
+
+def _draft(parameter: Parameter, before: float | None, after: float | None) -> Draft:
+    return Draft(kind=parameter.kind, field=parameter.field, unit=parameter.unit, before=before, after=after)
+
+
+def _changes(parameter: Parameter, clause: str, mention: re.Match[str], sentence: str) -> list[Draft]:
     behind = clause[mention.end() :]
     ramp = _WARM_LENGTH.search(clause[: mention.start()] + " " + behind[:12])
     if ramp and (swap := _INSTEAD.search(sentence)):
         name = f"{parameter.field}_warmup"
-        return Draft(kind=parameter.kind, field=name, before=number(swap["a"]), after=number(swap["b"]), unit="step")
-    draft = _with_values(
-        Draft(kind=parameter.kind, field=parameter.field, unit=parameter.unit), clause, behind, sentence
-    )
+        return [Draft(kind=parameter.kind, field=name, before=number(swap["a"]), after=number(swap["b"]), unit="step")]
+    if twice := _FIRST_THEN.search(behind):
+        first, second = number(twice["a"]), number(twice["b"])
+        return [_draft(parameter, None, first), _draft(parameter, first, second)]
+    draft = _with_values(_draft(parameter, None, None), clause, mention, sentence)
     if draft is None or (_MUSING.search(clause) and (draft.before is None or draft.after is None)):
-        return None
+        return []
     if within := _WITHIN.search(clause):
         length = number(within["n"] or within["zh"] or within["zh2"])
         draft = replace(draft, detail={"steps": f"{length:g}", **draft.detail})
-    return draft
+    return [draft]
 
 
-def _with_values(draft: Draft, clause: str, behind: str, sentence: str) -> Draft | None:
+def _with_values(draft: Draft, clause: str, mention: re.Match[str], sentence: str) -> Draft | None:
     """``draft`` with what stands behind the name of the setting; None when nothing there is a change."""
+    behind = clause[mention.end() :]
     if warm := _FROM_WARM_TO.search(behind):
         length = {"steps": f"{number(warm['n']):g}"}
         return replace(draft, before=number(warm["a"]), after=number(warm["b"]), detail=length)
     if draft.kind is K.TOPOLOGY_CHANGE:
         return _topology(draft, clause)
-    if pair := _FROM_TO.search(behind):
-        return replace(draft, before=number(pair["a"]), after=number(pair["b"]))
-    was = _BEFORE.search(sentence)
+    # "from MBS=1 to MBS=2": the name stands within the pair.
+    near = clause[max(mention.start() - 8, 0) :]
+    for pattern, text in (
+        (_TO_FROM, behind),
+        (_FROM_TO, behind),
+        (_FROM_TO, near),
+        (_SHOULD, sentence.replace("`", "")),
+    ):
+        if pair := pattern.search(text):
+            return replace(draft, before=number(pair["a"]), after=number(pair["b"]))
+    was = _BEFORE.search(sentence.replace("`", ""))
     before = number(was["a"]) if was else None
     if fraction := _FRACTION.search(behind):
-        part = f"{int(fraction['a'])}/{int(fraction['b'])}" if int(fraction["b"]) else ""
-        return (
-            replace(draft, before=before, detail={"factor": part, "relative_to": fraction["of"].strip()})
-            if part
-            else None
+        part = f"{int(fraction['a'])}/{int(fraction['b'])}"
+        return replace(
+            draft,
+            detail={
+                "direction": "down" if _DOWN.search(clause) else "up",
+                "value": f"{part} of {fraction['of'].strip()}",
+            },
         )
-    to = _TO.search(behind)
-    if to:
+    to = _TO.search(behind) or (_NEXT_TO_NAME.search(behind) if draft.kind is K.SEED_CHANGE else None)
+    if to and not (draft.kind is K.SEED_CHANGE and _DENIED.search(clause)):
         return replace(draft, before=before, after=number(to["b"]))
     relative = _relative(clause)
-    return replace(draft, before=before, detail=relative) if relative else None
+    return replace(draft, before=before, detail=relative) if relative and draft.kind is not K.SEED_CHANGE else None
 
 
 def _topology(draft: Draft, clause: str) -> Draft | None:
     """A number of machines is a change only with a word for it: "switched from 48 to 24 nodes", "to 128 nodes"."""
-    if not re.search(
-        r"\b(?:switch\w*|mov\w*|scal\w*|chang\w*|went|go|grow\w*|shr[iu]nk\w*|expand\w*|reduc\w*)\b|扩|缩|换成|改为|切换",
-        clause,
-        _I,
-    ):
+    moved = r"\b(?:switch\w*|mov\w*|scal\w*|chang\w*|went|grow\w*|shr[iu]nk\w*|expand\w*|reduc\w*|increas\w*)\b|扩|缩|换成|改为|切换"
+    if not re.search(moved, clause, _I):
         return None
     if pair := _FROM_TO.search(clause):
         return replace(draft, before=number(pair["a"]), after=number(pair["b"]))
@@ -168,81 +219,16 @@ def _relative(clause: str) -> dict[str, str]:
     return {"direction": "up"} if _UP.search(clause) else {}
 
 
-def from_flag(flag: Flag) -> list[Draft]:
-    """Events that an option tells: a changed value, skipped batches, a new warm-up, a reset optimizer."""
-    name = flag.name.lower().replace("_", "-")
-    detail = {"flag": str(flag)}
-    if "skip" in name and "range" in name:
-        return [
-            Draft(kind=K.SKIP_BATCHES, step=first, step_end=last, detail=detail)
-            for first, last in ranges(" ".join(flag.values))
-        ]
-    if name == "no-load-optim":
-        return [Draft(kind=K.OPTIMIZER_RESET, detail=detail)]
-    if name in ("embed-layernorm", "embedding-layernorm"):
-        return [Draft(kind=K.ARCHITECTURE_CHANGE, detail=detail)]
-    values = [value for value in (number(text) for text in flag.values) if value is not None]
-    if "warmup" in name and "after" in name and values:
-        unit = "samples" if "samples" in name else "tokens" if "tokens" in name else "steps"
-        return [Draft(kind=K.LR_REWARM, detail={**detail, unit: f"{values[0]:.0f}"})]
-    if name.endswith("-steps") and len(values) == 2 and not flag.assigned:
-        return _ramp(name, int(values[0]), int(values[1]), detail)
-    parameter = of_option(name)
-    if parameter is None or not values:
-        return []
-    return [Draft(kind=parameter.kind, field=parameter.field, after=values[0], unit=parameter.unit, detail=detail)]
+def effective_step(clause: str, *, loaded: bool = False) -> int | None:
+    """The step from which a change holds, where the clause names one ("from 26000 step", "at iteration 15000").
 
-
-def _ramp(name: str, start: int, length: int, detail: dict[str, str]) -> list[Draft]:
-    """An option that takes where a ramp starts and how long it is, named after what is ramped."""
-    for parameter in PARAMETERS:
-        if parameter.words.search(name.replace("-", " ")) and length >= 0:
-            told = {**detail, "steps": str(length), "direction": "up"}
-            return [Draft(kind=parameter.kind, field=parameter.field, step=start, step_end=start + length, detail=told)]
-    return []
-
-
-def from_substitution(line: str) -> list[Draft]:
-    """Changes that an edit of a script makes (``perl -pi -e 's|--lr 3e-5|--lr 1e-5|'``, sed's likewise).
-
-    An option that both sides set has a value before and after; one that only the new side sets, after.
-
-    >>> [(d.field, d.before, d.after) for d in from_substitution("perl -pi -e 's|--lr 3e-5|--lr 1e-5|' *slurm")]
-    [('learning_rate', 3e-05, 1e-05)]
+    ``loaded`` asks for the step of a checkpoint: what happens "at" a step loads none.
     """
-    drafts: list[Draft] = []
-    for found in _SUBSTITUTION.finditer(line):
-        old = {flag.name: flag for flag in flags(found["old"].replace("\\", " "))}
-        new = re.sub(r"\\n|\\", " ", found["new"])
-        for flag in flags(new):
-            before = old.get(flag.name)
-            if before is not None and before.values == flag.values:
-                continue
-            for draft in from_flag(flag):
-                value = number(before.values[0]) if before and before.values else None
-                drafts.append(replace(draft, before=value))
-    return drafts
-
-
-def pointed_at(line: str) -> int | None:
-    """The step that an edit of a checkpoint pointer chooses (``s|\\d+|6210|' latest*``)."""
-    found = _SUBSTITUTION.search(line)
-    if (
-        found
-        and "latest" in line[found.end() :]
-        and re.fullmatch(r"\\d\+|\d+|\.\*", found["old"])
-        and found["new"].isdigit()
-    ):
-        return int(found["new"][:18])
-    return None
-
-
-def effective_step(clause: str) -> int | None:
-    """The step from which a change holds, where the clause names one ("from 26000 step")."""
+    words = r"from|starting" if loaded else r"from|at|since|starting"
     for mention in positions(clause):
         ahead = clause[: mention.start]
         named = r"(?:the\s)?(?:(?:global[ _]?)?(?:step|iteration)\s?)?$"
-        if re.search(rf"(?:\b(?:from|at|since|starting|after)\b|从|在)\s?{named}", ahead, _I):
+        if re.search(rf"(?:\b(?:{words})\b|从|在)\s?{named}", ahead, _I):
             return mention.value
         if re.match(r"\s?(?:steps?)?\s?开始", clause[mention.end :]) or re.search(r"^\W*$", ahead):
             return mention.value

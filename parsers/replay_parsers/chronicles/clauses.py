@@ -33,7 +33,7 @@ _ADVERBIAL = re.compile(
     re.IGNORECASE,
 )
 _VERB = re.compile(
-    r"\b(?:explod|diverg|restart|load|roll|chang|break|broke|fail|crash|print|skip|spike|resum|start|train)\w*|加载|训练|重启|恢复|炸|爆炸|跳过|挂",
+    r"\b(?:explod|diverg|restart|load|roll|chang|reduc|lower|increas|set|break|broke|fail|crash|print|skip|spike|resum|start|train)\w*|加载|训练|重启|恢复|炸|爆炸|跳过|挂",
     re.IGNORECASE,
 )
 

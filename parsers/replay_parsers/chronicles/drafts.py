@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
@@ -59,7 +60,7 @@ def _compatible(first: Draft, second: Draft) -> bool:
     return all(
         first.detail[key] == second.detail[key]
         for key in shared
-        if key not in ("flag", "certainty", "node", "direction")
+        if key not in ("flag", "certainty", "node", "direction", "factor")
     )
 
 
@@ -73,6 +74,7 @@ def merge(first: Draft, second: Draft) -> Draft:
     detail = {**second.detail, **first.detail}
     if filled["after"] is not None:
         detail.pop("direction", None)
+        detail.pop("factor", None)
     names = dict.fromkeys(
         name for draft in (first, second) for name in draft.detail.get("node", "").split(", ") if name
     )
@@ -107,9 +109,14 @@ def _joined(earlier: Draft, draft: Draft) -> Draft | None:
             merged = merge(replace(draft, heading=False), replace(earlier, step=None))
             return replace(merged, detail={**merged.detail, "onset": str(earlier.step)}, onset=False)
         return None
+    if draft.kind is EventKind.RESTART and draft.quote != earlier.quote and _AGAIN.search(draft.quote):
+        return None
     if draft.bare and not _says_more_than(draft, earlier):
         return merge(earlier, draft)
     return merge(earlier, draft) if _compatible(earlier, draft) and _same_subject(earlier, draft) else None
+
+
+_AGAIN = re.compile(r"\bagain\b|\banother re-?start|又|再次", re.IGNORECASE)
 
 
 def _says_more_than(draft: Draft, earlier: Draft) -> bool:

@@ -11,8 +11,8 @@ from replay_parsers.chronicles.clauses import sentences
 from replay_parsers.chronicles.clock import Launch, epochs, launches, without_launches
 from replay_parsers.chronicles.dates import PrintedTime
 from replay_parsers.chronicles.drafts import Draft
-from replay_parsers.chronicles.markdown import Block, BlockKind
-from replay_parsers.chronicles.reading import is_musing, is_quoted, read_sentence
+from replay_parsers.chronicles.markdown import Block, BlockKind, Section
+from replay_parsers.chronicles.reading import is_quoted, read_sentence
 from replay_parsers.chronicles.structure import Passage
 from replay_parsers.records import EventKind, Role
 from replay_parsers.trainers.megatron import LoggedRecord
@@ -111,9 +111,24 @@ class _Reader:
     logged: list[LoggedRecord] = field(default_factory=list)
 
     def add(self, drafts: list[Draft]) -> None:
+        lost = [draft for draft in drafts if draft.kind is EventKind.GAP and draft.onset]
+        drafts = [draft for draft in drafts if draft not in lost]
+        for loss in lost:
+            self._lose(loss, drafts)
         if self.parts[-1].launch and drafts:
             self.parts.append(Part())
         self.parts[-1] = replace(self.parts[-1], drafts=(*self.parts[-1].drafts, *drafts))
+
+    def _lose(self, loss: Draft, drafts: list[Draft]) -> None:
+        """Attach what was lost to the trouble told last, in the same sentence or before it."""
+        for told in (drafts, [*self.parts[-1].drafts]):
+            for index in reversed(range(len(told))):
+                draft = told[index]
+                if draft.role in (Role.SYMPTOM, Role.CAUSE, Role.LIFECYCLE) and draft.lost_hours is None:
+                    told[index] = replace(draft, lost_hours=loss.lost_hours, lost_steps=loss.lost_steps)
+                    if told is not drafts:
+                        self.parts[-1] = replace(self.parts[-1], drafts=tuple(told))
+                    return
 
     def launch(self, launch: Launch) -> None:
         if self.parts[-1].launch:
@@ -165,13 +180,14 @@ class _Reader:
             self.add(drafts)
 
     def _read(self, sentence: str, line: int) -> list[Draft]:
-        drafts = read_sentence(sentence, line=line)
+        drafts = read_sentence(sentence, line=line, careful=self.careful)
         if not self.careful:
             return drafts
         if is_quoted(sentence):
             return []
-        if is_musing(sentence):
-            return [draft for draft in drafts if draft.role in (Role.CAUSE, Role.SYMPTOM)] if drafts[1:] else []
+        if re.fullmatch(r"(?:[A-Z][A-Z0-9_]+=[\w.+-]+\s?)+", sentence):
+            # A line of settings says how things are: a change only against what was said before.
+            return [replace(draft, onset=True) for draft in drafts]
         return drafts
 
 
@@ -193,4 +209,15 @@ def read_entry(passage: Passage, tally: Tally, *, careful: bool = False) -> Entr
         parts=tuple(reader.parts),
         began=tuple(reader.began),
         logged=tuple(reader.logged),
+    )
+
+
+def tells_trouble(section: Section) -> bool:
+    """Whether a section tells, outside its musings, of a symptom or a cause."""
+    return any(
+        draft.role in (Role.SYMPTOM, Role.CAUSE)
+        for block in section.blocks
+        if block.kind in (BlockKind.PARAGRAPH, BlockKind.BULLET)
+        for sentence in sentences(block.text)
+        for draft in read_sentence(sentence, line=block.line, careful=True)
     )

@@ -39,7 +39,7 @@ def read(request: Request) -> Iterator[Records]:
 def parse(data: bytes, source: str, run: str) -> Records:
     """The records of a logbook's bytes.  ``run`` is its name unless launch names in the text give one."""
     document = walk(data)
-    outline = structure.outline(document, experiments=False, bullets=False)
+    outline = structure.outline(document, bullets=False)
     return assemble(document, outline, Style(format=FORMAT), source=source, run=run)
 
 

@@ -10,7 +10,16 @@ from datetime import UTC, datetime, timedelta
 from replay_parsers.chronicles import dates
 from replay_parsers.chronicles.drafts import Draft, settle
 from replay_parsers.chronicles.entries import Entry, Part
-from replay_parsers.records import Event, EventKind, Evidence, Role, TimePrecision, event_id, incident_id
+from replay_parsers.records import (
+    Event,
+    EventKind,
+    Evidence,
+    RecordError,
+    Role,
+    TimePrecision,
+    event_id,
+    incident_id,
+)
 
 K = EventKind
 
@@ -48,21 +57,31 @@ class Incident:
 
 
 def build(
-    run: str, entries: Sequence[Entry], *, launcher: timedelta | None, samples_per_step: int | None = None
+    run: str,
+    entries: Sequence[Entry],
+    *,
+    launcher: timedelta | None,
+    samples_per_step: int | None = None,
+    episodes: bool = False,
+    settings: bool = False,
 ) -> list[Incident]:
     """The incidents of ``entries`` in order, numbered where several carry the same print.
 
     ``launcher`` is how far the clock of launch names is ahead of UTC; ``samples_per_step`` converts lengths in
-    samples to steps.
+    samples to steps; ``settings`` keeps account of options, so that one shown again with the value it has is no
+    change, and one with another value has a value before.
     """
     numbers: Counter[str] = Counter()
     incidents: list[Incident] = []
     tried: set[int] = set()
+    known: dict[str, float] = {}
     for place, entry in enumerate(entries):
-        for group in _groups(entry, launcher):
+        for group in _episodes(entry) if episodes else _groups(entry, launcher):
             numbers[entry.label] += 1
             name = incident_id(run, entry.label, numbers[entry.label])
-            drafts = _finish(group, tried, samples_per_step)
+            drafts = _finish(_told_once(group, incidents), tried, samples_per_step)
+            if settings:
+                drafts = _changed(drafts, known)
             incidents.append(Incident(name=name, entry=entry, place=place, drafts=drafts))
             tried |= {draft.step for draft in drafts if draft.kind in MOVES and draft.step is not None}
     return incidents
@@ -85,6 +104,66 @@ def _groups(entry: Entry, launcher: timedelta | None) -> list[list[Draft]]:
         told.append(drafts)
     groups = [group for drafts in told for group in _by_cause(drafts)]
     return [group for group in groups if group] or [[]]
+
+
+def _episodes(entry: Entry) -> list[list[Draft]]:
+    """The drafts of running prose, one list an incident: what was seen or found after something had been done, in a
+    later sentence, opens the next one."""
+    groups: list[list[Draft]] = []
+    for draft in entry.drafts:
+        if not groups or _opens_episode(draft, groups[-1]):
+            groups.append([])
+        groups[-1].append(draft)
+    return [_exact(settle(group)) for group in groups]
+
+
+def _opens_episode(draft: Draft, group: Sequence[Draft]) -> bool:
+    """Whether ``draft`` begins something new after what ``group`` tells: another run, a trouble after something was
+    done, something done after its outcome; within one sentence only after a start or with another run's name."""
+    last = group[-1]
+    troubled = draft.role in (Role.SYMPTOM, Role.CAUSE)
+    done = [other for other in group if other.role not in (Role.SYMPTOM, Role.CAUSE)]
+    runs = [other.detail["run_name"] for other in group if "run_name" in other.detail]
+    if done and draft.detail.get("run_name") and runs and draft.detail["run_name"] != runs[-1]:
+        return True
+    if troubled and any(other.kind is K.START for other in group):
+        return True
+    if draft.quote == last.quote:
+        return False
+    if draft.role is Role.INTERVENTION and any(other.role is Role.OUTCOME for other in group):
+        return True
+    return troubled and bool(done)
+
+
+def _told_once(drafts: list[Draft], incidents: list[Incident]) -> list[Draft]:
+    """Leave out a restart that only repeats the rollback with which the incident before ended ("Restarted from
+    6210" at the head of the next experiment)."""
+    if not incidents or not drafts or incidents[-1].entry.printed is not None:
+        return drafts
+    last = next((draft for draft in reversed(incidents[-1].drafts) if draft.kind in MOVES), None)
+    first = next((draft for draft in drafts if draft.kind in MOVES), None)
+    if last is None or first is None or first.step is None or last.step != first.step or first.kind is K.ROLLBACK:
+        return drafts
+    return [draft for draft in drafts if draft is not first]
+
+
+def _changed(drafts: list[Draft], known: dict[str, float]) -> list[Draft]:
+    """Drafts of options compared with the settings ``known`` so far, which they bring up to date."""
+    kept: list[Draft] = []
+    for draft in drafts:
+        if draft.field is None or draft.after is None or draft.role is not Role.INTERVENTION:
+            kept.append(draft)
+            continue
+        before = known.get(draft.field)
+        known[draft.field] = draft.after
+        if draft.before is None and draft.detail.get("flag"):
+            if before == draft.after or (draft.onset and before is None):
+                continue
+            draft = replace(draft, before=before)
+        kept.append(draft)
+    rate = next((draft for draft in kept if draft.field == "learning_rate"), None)
+    # A rate set to zero takes its minimum along.
+    return [draft for draft in kept if not (draft.field == "min_learning_rate" and rate and rate.after == draft.after)]
 
 
 def _exact(drafts: list[Draft]) -> list[Draft]:
@@ -161,18 +240,40 @@ def _by_cause(drafts: list[Draft]) -> list[list[Draft]]:
 
 def _finish(drafts: list[Draft], tried: set[int], samples_per_step: int | None) -> list[Draft]:
     """Decide between restart and rollback, and give steps to what holds from the loaded checkpoint on."""
-    kinds = {draft.kind for draft in drafts}
-    damage = bool(kinds & DAMAGE)
+    drafts = _saved_before(drafts)
     seen = [draft.step for draft in drafts if draft.role is Role.SYMPTOM and draft.step is not None]
-    finished = [_as_move(draft, damage, tried, max(seen, default=None)) for draft in drafts]
+    damaged = next((place for place, draft in enumerate(drafts) if draft.kind in DAMAGE), len(drafts))
+    finished = [_as_move(draft, damaged < place, tried, max(seen, default=None)) for place, draft in enumerate(drafts)]
     moves = [draft for draft in finished if draft.kind in MOVES and draft.step is not None]
     step = moves[0].step if len({move.step for move in moves}) == 1 else None
     return [_with_length(_holding_from(draft, step), samples_per_step) for draft in finished]
 
 
+def _saved_before(drafts: list[Draft]) -> list[Draft]:
+    """A checkpoint said to be saved before a change is what the restart told above it loaded, if that has no step."""
+    filled = list(drafts)
+    for draft in drafts:
+        if draft.kind is not K.CHECKPOINT_SAVE or not draft.quote:
+            continue
+        place = filled.index(draft)
+        open_moves = [
+            index
+            for index in range(place)
+            if filled[index].kind is K.RESTART and filled[index].step is None and filled[index].quote
+        ]
+        if open_moves and not filled[open_moves[-1]].detail.get("run_name"):
+            index = open_moves[-1]
+            filled[index] = replace(filled[index], step=draft.step)
+            filled.remove(draft)
+    return filled
+
+
 def _as_move(draft: Draft, damage: bool, tried: set[int], reached: int | None) -> Draft:
+    if draft.kind in MOVES and draft.step == 0:
+        return replace(draft, kind=K.RESTART_FROM_SCRATCH, step=None)
     if draft.kind not in MOVES or draft.step is None:
-        return replace(draft, kind=K.RESTART) if draft.kind is K.ROLLBACK else draft
+        told = draft.detail.get("checkpoint") or draft.lost_steps
+        return replace(draft, kind=K.RESTART) if draft.kind is K.ROLLBACK and not told else draft
     # A second start from the same checkpoint is another variant tried from there.
     back = draft.kind is K.ROLLBACK or damage or draft.step in tried
     if not back:
@@ -244,10 +345,13 @@ def to_events(run: str, source: str, incidents: Sequence[Incident], clock: str |
     for incident in incidents:
         numbers: Counter[EventKind] = Counter()
         for draft in sorted(incident.drafts, key=lambda draft: _ROLE_ORDER[draft.role]):
-            numbers[draft.kind] += 1
-            name = event_id(incident.name, draft.kind, numbers[draft.kind])
+            name = event_id(incident.name, draft.kind, numbers[draft.kind] + 1)
             entry = entries.get(draft.detail.get("told_by", ""), incident.entry)
-            events.append(_event(run, source, incident, draft, name, when(entry, clock)))
+            try:
+                events.append(_event(run, source, incident, draft, name, when(entry, clock)))
+            except RecordError:
+                continue  # a sentence that leaves out what its kind needs tells no event
+            numbers[draft.kind] += 1
     return events
 
 

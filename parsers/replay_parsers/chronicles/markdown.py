@@ -143,7 +143,9 @@ def plain(text: str) -> str:
         piece = HTML_TAG.sub("", piece)
         piece = EMPHASIS.sub(r"\2", piece)
         pieces[index] = ESCAPE.sub(r"\1", piece)
-    return re.sub(r"[ \t\u00a0\u3000\ufeff\ufffc]+", " ", "".join(pieces)).strip()
+    return re.sub(
+        r"[\x00-\x08\x0b-\x1f\x7f]", "", re.sub(r"[ \t\u00a0\u3000\ufeff\ufffc]+", " ", "".join(pieces))
+    ).strip()
 
 
 class _Walk:

@@ -12,36 +12,53 @@ from replay_parsers.records import EventKind
 
 K = EventKind
 
+_CHECKPOINT_WORD = r"(?:step|checkpoint|iteration|ckpt|`?global_step)"
 _ROLLBACK = any_of(
     (
         r"\broll(?:ed|ing|s)?[ -]?back\b|\brollbacks?\b|\brewind\w*|\bre-?wound\b",
-        r"\brevert(?:ed|ing)? to (?:the |an )?(?:last |earlier |previous |good )*(?:step|checkpoint|iteration|ckpt)",
-        r"\bwent back to (?:the )?(?:step|checkpoint|iteration|ckpt)|\bgo(?:ing)? back to (?:step|checkpoint|iteration)",
+        rf"\b(?:revert(?:ed|ing)?|went|go(?:ing)?|switch(?:ed|ing)?|return(?:ed|ing)?) (?:back )?to "
+        rf"(?:an? |the )?(?:\w+ ){{0,2}}?{_CHECKPOINT_WORD}",
+        r"\b(?:re-?start|resum|re-?load)\w* from (?:an? |the |some )?(?:previous|earlier|older)\b",
         r"回滚|回退|退回",
     )
 )
-# "Restaring" and the like are common slips of the keyboard.
+# "Restaring" and the like are common slips of the keyboard; "40 restarts" restart nothing.
 _RESTART = any_of(
     (
-        r"\bre-?star\w{0,2}(?:ed|ing|s)?\b|\bresum(?:e|ed|es|ing|ption)\b|\bre-?launch\w*|\bre-?queued?\b",
+        r"\bre-?star\w{0,2}(?:ed|ing)\b|(?<!\bthe )(?<!\bour )(?<!\d )(?<!\+ )\bre-?starts?\b(?= (?:from|at|the|training|with|using|it|after|on))",
+        r"^\W*re-?starts?\b|\b(?:to|and|then|we|i|must|had to|another|a|one|forced) re-?start\b",
+        r"\bresum(?:ed|es|ing)\b|\bresume (?:training|from|the|at|with)\b",
+        r"\bre-?launch(?:ed|ing)?\b|\bre-?queued?\b|\bre-?submit(?:ted|ting)?\b",
         r"\bcontinu(?:e|ed|es|ing) (?:the )?(?:training )?from\b",
-        r"\b(?:re-?)?load(?:ed|ing|s)? (?:the )?(?:\w+ ){0,3}from\b|\b(?:re-?)?load(?:ed|ing) (?:the )?(?:checkpoint|ckpt)\b",
-        r"\bstart(?:ed|ing|s)? (?:the |a new )?(?:training )?(?:again )?from\b|\btrain(?:ed|ing)? (?:again )?from\b",
-        r"\b(?:back up|up and running again|picked up) (?:at|from)\b",
-        r"重启|重新加载|恢复(?!了)|加载..10..开始|开始(?:重新)?(?:训练|加载|恢复)|继续训练|重新开始|续训|重新拉起",
+        r"\b(?:re-?)?load(?:ed|ing|s)? (?:the )?(?:\w+ ){0,3}from\b|\b(?:re-?)?load(?:ed|ing) (?:the )?(?:\w+ )?(?:checkpoint|ckpt)\b",
+        r"\bstart(?:ed|ing|s)? (?:the |a new )?training (?:again )?(?:from|anew)\b|^\W*start(?:ed|ing)? (?:again )?from\b",
+        r"\b(?:started|starting) (?:again|anew) (?:from|at)\b|\btrain(?:ed|ing)? (?:again )?from (?:step|iteration|checkpoint|the last|\d)",
+        r"\b(?:back up|up and running again|picked up|back online) (?:at|from)\b",
+        r"重启|重新加载|恢复(?!了|正常)|加载..10..开始|开始(?:重新)?(?:训练|加载|恢复)|继续训练|重新开始|续训|重新拉起",
         r"开始.{0,8}训练$|从.{0,24}(?:开始|加载|训练)$|从..20..加载",
     )
 )
 _NOT_NOW = any_of(
     (
-        r"\b(?:plan|planned|suggest\w*|would|could|can't|cannot|unable|not possible|if (?:you|we|it)|auto-?restarts|needs? to be)\b",
-        r"\b(?:before|after|on every|each|at each|on each|since (?:the )?last) (?:the )?(?:re-?start|resume|resuming)\b|\bno restart\b",
+        r"\b(?:plan|planned|suggest\w*|would|could|can't|cannot|unable|not possible|if (?:you|we|it)|auto-?restarts?|needs? to be|let.?s try|(?:needed|able|order|enough|trying) to resume)\b",
+        r"\b(?:after|on every|each|at each|on each|when|since (?:the )?last|during) (?:the |a |one )?(?:re-?start|resum)\w*\b|\bno restarts?\b",
+        r"\bchance to restart\b|\brestart logic\b|\brestarting early\b|\bonly restarts we\b|\bfrom scratch\b",
         r"推测|应该|可能|打算|建议",
-        r"\bchance to restart\b|\brestart logic\b|\brestarting early\b",
     )
 )
 _CHECKPOINT = re.compile(r"\b(?:global[_ ]?step|checkpoint[_ -]|ckpt[_ -]|step[_-])(?P<n>\d{1,12})\b", re.IGNORECASE)
-_SKIP = re.compile(r"\b(?:skip(?:ped|ping|s)?|leav\w* out|omit\w*)\b|跳过|略过", re.IGNORECASE)
+_BEFORE_RESTART = re.compile(
+    r"\bcheckpoint (?:iteration )?before (?:the )?(?:re-?start|resum|(?P<switch>switch|change))\w*\b.{0,60}?(?::|\bwas\b|\bis\b)\s{0,3}`?(?:global_step)?(?P<n>\d{1,12})\b",
+    re.IGNORECASE,
+)
+_SAVED = re.compile(
+    r"\b(?:first )?(?:checkpoint saved|saved (?:a )?(?:new )?checkpoint)\b.{0,60}?(?P<name>global_step(?P<n>\d{1,12})\w{0,20})",
+    re.IGNORECASE,
+)
+_SKIP = re.compile(r"\b(?:skip(?:ped|ping|s)?|leav\w* out|left out|omit\w*)\b|跳过|略过", re.IGNORECASE)
+_NO_SKIP = re.compile(
+    r"\b(?:skip to|don't skip|without skipping|so skip|skip over|data skipping attempts?)\b", re.IGNORECASE
+)
 _SKIP_TILL = re.compile(rf"(?:un)?till?\s(?:step\s|iteration\s)?(?P<n>{NUMBER})|到\s?(?P<zh>{NUMBER})", re.IGNORECASE)
 _COUNT = re.compile(
     rf"(?P<n>{NUMBER})\s?(?:data\s)?(?:batches|steps|iterations)\b|(?P<zh>{NUMBER})\s?个?\s?(?:batch|步)", re.IGNORECASE
@@ -51,18 +68,21 @@ _BY = re.compile(
 )
 
 
-def target(clause: str) -> int | None:
-    """The step that a clause says training goes on from."""
-    if checkpoint := _CHECKPOINT.search(clause):
+def target(text: str) -> int | None:
+    """The step of the checkpoint that ``text`` says training goes on from."""
+    if checkpoint := _CHECKPOINT.search(text):
         return int(checkpoint["n"])
-    if (step := effective_step(clause)) is not None:
-        return step
-    points = positions(clause)
-    return points[0].value if points else None
+    return effective_step(text, loaded=True)
 
 
 def restarts(clause: str) -> list[Draft]:
     """Restarts and rollbacks that a clause tells, each with the step of the loaded checkpoint where stated."""
+    if told := _BEFORE_RESTART.search(clause):
+        # The last checkpoint before a restart is what it loads; one before a change may go with a restart told above.
+        detail = {"checkpoint": f"global_step{told['n']}"}
+        return [Draft(kind=K.CHECKPOINT_SAVE if told["switch"] else K.RESTART, step=int(told["n"]), detail=detail)]
+    if saved := _SAVED.search(clause):
+        return [Draft(kind=K.CHECKPOINT_SAVE, step=int(saved["n"]), detail={"checkpoint": saved["name"]})]
     if _NOT_NOW.search(clause):
         return []
     if back := _ROLLBACK.search(clause):
@@ -70,7 +90,12 @@ def restarts(clause: str) -> list[Draft]:
     if again := _RESTART.search(clause):
         behind = clause[again.start() :]
         step = target(behind)
-        return [Draft(kind=K.RESTART, step=step if step is not None else target(clause))]
+        if step is None:
+            step = effective_step(clause, loaded=True)
+        if step is None:
+            points = positions(behind)
+            step = points[0].value if points and re.search(r"\bat\b|在|于", behind[: points[0].start]) else None
+        return [Draft(kind=K.RESTART, step=step)]
     return []
 
 
@@ -82,18 +107,19 @@ def _rollback(clause: str, behind: str) -> list[Draft]:
     points = positions(behind) or positions(clause)
     checkpoint = _CHECKPOINT.search(behind)
     step = int(checkpoint["n"]) if checkpoint else _to(behind, [point.value for point in points])
-    if step is None:
-        return []
-    return [Draft(kind=K.ROLLBACK, step=step)]
+    if step is not None:
+        return [Draft(kind=K.ROLLBACK, step=step)]
+    if which := re.search(
+        r"\b(?:previous|earlier|older|last good|last stable|last) (?:checkpoints?|ckpts?)\b", behind, re.IGNORECASE
+    ):
+        return [Draft(kind=K.ROLLBACK, detail={"checkpoint": which[0].lower()})]
+    return []
 
 
 def _to(behind: str, points: list[int]) -> int | None:
     """Of "rolled back from 4100 to 4000" the second, of "back to 4000" the only one."""
-    to = re.search(
-        rf"(?:\bto\b|至|到)\s?(?:the\s)?(?:last\s|checkpoint\s|step\s|iteration\s)*(?P<n>{NUMBER})",
-        behind,
-        re.IGNORECASE,
-    )
+    words = r"(?:the\s|last\s|good\s|checkpoint\s|step\s|iteration\s|ckpt\s){0,4}"
+    to = re.search(rf"(?:\bto\b|至|到)\s?{words}(?P<n>{NUMBER})", behind, re.IGNORECASE)
     if to and (value := whole(to["n"])) is not None and (value in points or value >= 100 or value == 0):
         return value
     return points[0] if points else None
@@ -103,7 +129,7 @@ def skips(clause: str) -> list[Draft]:
     """Batches that a clause says are left out, in words (options are read elsewhere)."""
     prose = re.sub(r"`[^`]*`", " ", clause)
     skip = _SKIP.search(prose)
-    if skip is None or re.search(r"\b(?:skip to|don't skip|without skipping|so skip)\b", prose, re.IGNORECASE):
+    if skip is None or _NO_SKIP.search(prose):
         return []
     behind = prose[skip.start() :]
     if found := ranges(behind):

@@ -78,7 +78,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         "checkpoint_interval",
         K.CHECKPOINT_INTERVAL_CHANGE,
         r"\b(?:sav(?:e|ing)|checkpoint(?:ing)?)[ _-](?:interval|frequency)\b",
-        r"\b(?:frequent )?checkpoint saving of\b|\bcheckpoints? every\b|\bsav\w* (?:a )?checkpoints? every\b",
+        r"\bcheckpoint saving(?= of\b)|\bcheckpoints? every\b|\bsav\w* (?:a )?checkpoints? every\b",
         r"保存间隔|存档间隔|检查点间隔",
         options="save-interval checkpoint-interval save-steps save-every",
         unit="step",
@@ -100,7 +100,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         "beta2", K.OPTIMIZER_BETAS_CHANGE, r"\b(?:adam[ _-])?(?:beta|β)_?2\b", r"β2", options="adam-beta2 beta2"
     ),
     _parameter(
-        "adam_epsilon", K.OPTIMIZER_BETAS_CHANGE, r"\b(?:adam[ _-])?eps(?:ilon)?\b", options="adam-eps adam-epsilon eps"
+        "adam_eps", K.OPTIMIZER_BETAS_CHANGE, r"\b(?:adam[ _-])?eps(?:ilon)?\b", options="adam-eps adam-epsilon eps"
     ),
     _parameter(
         "init_std",
@@ -136,12 +136,16 @@ PARAMETERS: tuple[Parameter, ...] = (
     _parameter("layers", K.ARCHITECTURE_CHANGE, r"\bNLAYERS\b", options="nlayers num-layers"),
     _parameter("hidden_size", K.ARCHITECTURE_CHANGE, r"\bNHIDDEN\b", options="nhidden hidden-size"),
     _parameter("heads", K.ARCHITECTURE_CHANGE, r"\bNHEADS\b", options="nheads num-attention-heads"),
-    _parameter("zero_stage", K.SOFTWARE_CHANGE, r"\bZERO_STAGE\b", options="zero-stage"),
+    _parameter("zero_stage", K.TOPOLOGY_CHANGE, r"\bZERO_STAGE\b", options="zero-stage"),
     _parameter(
-        "eval_interval", K.MONITORING_CHANGE, r"\beval(?:uation)?[ _-]interval\b", options="eval-interval", unit="step"
+        "evaluation_interval",
+        K.MONITORING_CHANGE,
+        r"\beval(?:uation)?[ _-]interval\b",
+        options="eval-interval",
+        unit="step",
     ),
     _parameter(
-        "eval_steps",
+        "evaluation_steps",
         K.MONITORING_CHANGE,
         r"\beval(?:uation)? (?:for |iterations?|iters)",
         options="eval-iters",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from replay_parsers.chronicles import changes
+from replay_parsers.chronicles import options
 from replay_parsers.chronicles.drafts import Draft
 from replay_parsers.chronicles.markdown import Block
 from replay_parsers.chronicles.phrases import flags
@@ -55,11 +55,11 @@ def read_code(block: Block) -> Code:
 
 def _of_line(line: str, *, settings_block: bool) -> list[Draft]:
     if _EDIT.search(line):
-        if (step := changes.pointed_at(line)) is not None:
+        if (step := options.pointed_at(line)) is not None:
             return [Draft(kind=K.ROLLBACK, step=step)]
-        return changes.from_substitution(line)
+        return options.from_substitution(line)
     if excluded := _EXCLUDED.search(line):
         return [Draft(kind=K.NODE_REPLACEMENT, detail={"node": excluded["nodes"]})]
     if not settings_block:
         return []
-    return [draft for flag in flags(line) for draft in changes.from_flag(flag)]
+    return [draft for flag in flags(line) for draft in options.from_flag(flag)]

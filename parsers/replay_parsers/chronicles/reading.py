@@ -3,74 +3,133 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 
-from replay_parsers.chronicles import changes, moves
+from replay_parsers.chronicles import changes, moves, options
 from replay_parsers.chronicles.clauses import clauses
 from replay_parsers.chronicles.drafts import Draft
-from replay_parsers.chronicles.phrases import flags, hours, nodes, number, positions
+from replay_parsers.chronicles.phrases import Flag, flags, hours, nodes, number, positions
 from replay_parsers.chronicles.words import ACTIONS, CAUSES, OUTCOMES, SYMPTOMS, Term
+from replay_parsers.chronicles.words.term import any_of
 from replay_parsers.records import EventKind, Role
 
 K = EventKind
+_I = re.IGNORECASE
 
 _ELSEWHERE = re.compile(
-    r"\b(?:as it is|as it was|same as|like|than|similar to|as)\s+(?:it\s+\w+\s+)?(?:in|at|around)?\s*$|和\s*$|与\s*$",
-    re.IGNORECASE,
+    r"\b(?:as it is|as it was|same as|like|than|similar to|as)\s(?:it\s\w+\s)?(?:in|at|around)?\s?$|[和与]\s?$", _I
 )
 _APPROXIMATE = re.compile(
-    r"(?:\b(?:around|about|near|roughly|approx\w*)\s+|~\s*)(?:(?:global[ _]?)?(?:step|iteration)\s*)?$|大约\s*$",
-    re.IGNORECASE,
+    r"(?:\b(?:around|about|near|roughly|approx\w*|somewhere|till)\s|~\s?)(?:(?:global[ _]?)?(?:step|iteration)\s)?$|大约\s?$",
+    _I,
 )
-_ONSET = re.compile(r"(?:\bfrom\b|\bsince\b|从)\s*$", re.IGNORECASE)
+_ONSET = re.compile(r"(?:\bfrom\b|\bsince\b|从)\s?(?:(?:global[ _]?)?(?:step|iteration)\s)?$", _I)
 _SUSPECTED = re.compile(
-    r"\b(?:suspect\w*|probabl[ey]|perhaps|maybe|might|may be|possibly|likely)\b|怀疑|推测|可能|疑似", re.IGNORECASE
+    r"\b(?:suspect\w*|probabl[ey]|perhaps|maybe|might|may be|possibly|likely)\b|怀疑|推测|可能|疑似", _I
 )
 _BREAKS = re.compile(
-    r"\b(?:breaks?|broke|broken|fail\w*|died?|dies|crash\w*|down|dead|lost|loses|disconnect\w*)\b|挂了|坏|故障|失联|掉",
-    re.IGNORECASE,
+    r"\b(?:breaks?|broke|broken|fail\w*|died?|dies|crash\w*|down|dead|lost|loses|disconnect\w*|unreachable|gone)\b|挂了|坏|故障|失联|掉",
+    _I,
 )
 _LOST = re.compile(
-    r"\b(?:los[et]|losing|cost us|wasted)\b[^.;]{0,40}\b(?:hours?|h|hrs?|work|training|days?|min\w*)\b|\b\d[\d.]*\s?h\b[^.;]{0,12}\blost|损失|浪费",
-    re.IGNORECASE,
+    r"\b(?:los[et]|losing|cost us|wasted)\b[^.;]{0,40}\b(?:hours?|h|hrs?|work|training|days?|min\w*)\b|\b\d[\d.]{0,6}\s?h\b[^.;]{0,12}\blost|损失|浪费",
+    _I,
 )
+_NOT_LOST = re.compile(r"\bat most\b|\bup to\b|\bwould\b|\bcan lose\b|\bno \w+ lost\b", _I)
 _LOST_STEPS = re.compile(
-    r"\b(?:los[et]|losing|wasted)\b\s+(?:about |~|some )?(?P<n>\d[\d,_]*)\s*(?:steps|iterations|updates)\b|损失了?\s*(?P<zh>\d+)\s*步",
-    re.IGNORECASE,
+    r"\b(?:los[et]|losing|wasted)\b\s(?:about\s|~|some\s)?(?P<n>\d[\d,_]{0,12})\s?(?:steps|iterations|updates)\b|损失了?\s?(?P<zh>\d{1,12})\s?步",
+    _I,
 )
-_RATE = re.compile(r"\b(?:only|to|at)?\s*(?P<n>\d+(?:\.\d+)?)\s*T(?:FLOPs?)?\b", re.IGNORECASE)
+# Runs numbered within a lineage: "experiment 11.10", "run 12.45.2".
+_RUN_NUMBER = re.compile(r"\b(?:experiment|run|exp)\s(?P<run>\d{1,4}\.\d{1,4}(?:\.\d{1,4})?)\b", _I)
+_VERSION = re.compile(
+    r"\b(?P<software>megatron\w*|deepspeed|pytorch|torch|cuda|nccl|apex|transformers)\b.{0,30}?\b(?:to v?(?P<b>\d+\.\d+)\b.{0,3}\bfrom v?(?P<a>\d+\.\d+)|from v?(?P<a2>\d+\.\d+)(?:\.\d+)? to v?(?P<b2>\d+\.\d+))",
+    _I,
+)
+_RATE = re.compile(r"(?P<n>\d{1,6}(?:\.\d{1,4})?)\s?T(?:FLOPs?)?\b", _I)
+_ASSIGNED_HERE = re.compile(r"(?:\bto|\bset|\bof|\busing|\btry|\bset to|^\W*with)\s{0,2}`?\s{0,2}$|^\W*$", _I)
+# What a kind must name, and the names it may have; of "from Adam to SGD" the last.
+_NAMED = {
+    K.OPTIMIZER_SWAP: ("optimizer", re.compile(r"8-bit adam|\b(?:sgd|adamw?|adafactor|lion|muon|shampoo|lamb)\b", _I)),
+    K.ACTIVATION_CHANGE: ("activation", re.compile(r"\b(?:relu|gelu|swiglu|geglu|silu)\b", _I)),
+    K.PRECISION_CHANGE: ("precision", re.compile(r"bf16|bfloat16|fp32|fp16|fp8|float32", _I)),
+}
 _OF_MACHINES = frozenset({K.CHECKPOINT_INTERVAL_CHANGE, K.TOPOLOGY_CHANGE, K.ROLLBACK})
-_NO_STEP = frozenset({K.THROUGHPUT_DROP, K.HANG})
+_NO_STEP = frozenset({K.THROUGHPUT_DROP})
+_NODE_KINDS = frozenset({K.NODE_FAILURE, K.GPU_FAILURE, K.NODE_REPLACEMENT, K.NETWORK_FAILURE})
+_NODE_TERM = Term(K.NODE_FAILURE, re.compile(""))
+
+_QUOTED = any_of(
+    (
+        r"^\W*quot(?:e|ing)\b",
+        r"^\W*[A-Z][\w.-]{1,20}(?: [A-Z][\w.-]{1,20}){0,2}:\W*$",
+        r"\b(?:quoting|to quote)\b",
+        r"\bnotes?:\W*$",
+    )
+)
+_MUSES = any_of(
+    (
+        r"\bi (?:suspect|think|would|wonder|believe|am not|don.t|also|like|have seen)\b|\bwe (?:might|could|should|may|can)\b",
+        r"\bif (?:it|we|you|this|the|one|promising)\b|\b(?:suggest|propos|recommend)\w*|\bmy (?:feeling|suspicion|understanding)\b",
+        r"\bit (?:might|could|would|may)\b|\bperhaps\b|\bmaybe\b|\bwould be\b|\bone way\b|\banother (?:avenue|option|way)\b",
+        r"\bplan (?:was|is) to\b|\bideally\b|\bin the future\b|\b(?:usually|typically|generally|in general)\b|\brule of thumb\b|\bprior work\b",
+        r"\bcan you\b|\bhave you\b|\bnext,? (?:we )?will\b|\bnext experiment\b|\bone can't\b|\bwe don.t want\b|\bthings? to try\b|\bseems? to be an?\b|\b(?:i|we) (?:first )?thought\b|\b(?:may|might) have\b",
+        r"可以考虑|建议|如果|打算|计划",
+    )
+)
 
 
-def read_sentence(sentence: str, *, line: int, heading: bool = False) -> list[Draft]:
-    """Everything a sentence says happened.  An empty list means that it was not understood."""
+def read_sentence(sentence: str, *, line: int, heading: bool = False, careful: bool = False) -> list[Draft]:
+    """Everything a sentence says happened.  An empty list means that it was not understood.
+
+    ``careful`` is for books that discuss much: settings are changed only where a verb says so.
+    """
     found: list[Draft] = []
     for clause in clauses(sentence):
-        found.extend(_read_clause(clause, sentence))
+        if careful and is_musing(clause):
+            continue
+        found.extend(_read_clause(clause, sentence, careful=careful and not heading, heading=heading))
     quote = sentence if len(sentence) <= 300 else sentence[:297] + "..."
     return [replace(draft, line=line, quote=quote, heading=heading) for draft in found]
 
 
-def _read_clause(clause: str, sentence: str) -> list[Draft]:
+def tells_something(heading: str) -> bool:
+    """Whether a heading itself tells of a trouble or a change ("A huge lm loss spike", "NNODES=128")."""
+    return any(draft.role is not Role.OUTCOME for draft in read_sentence(heading, line=0, heading=True))
+
+
+def is_quoted(sentence: str) -> bool:
+    """Whether a sentence announces what somebody else said."""
+    return _QUOTED.search(sentence) is not None
+
+
+def is_musing(sentence: str) -> bool:
+    """Whether a sentence says what might be or might be done, rather than what was."""
+    return _MUSES.search(sentence) is not None
+
+
+def _read_clause(clause: str, sentence: str, *, careful: bool, heading: bool) -> list[Draft]:
     found = [_from_term(term, clause) for term in _terms(clause)]
     symptom = any(draft.role is Role.SYMPTOM for draft in found)
     # "The loss scale drops" is seen, not done: without values it is no change of a setting.
     found.extend(
         change
-        for change in changes.from_prose(clause, sentence)
+        for change in changes.from_prose(clause, sentence, careful=careful)
         if not symptom or change.after is not None or "factor" in change.detail
     )
     for flag in flags(clause):
-        found.extend(changes.from_flag(flag))
+        if not flag.assigned or heading or _is_set(flag, clause):
+            found.extend(options.from_flag(flag))
     found.extend(moves.skips(clause))
     moved = moves.restarts(clause)
-    step = changes.effective_step(clause)
+    if any(draft.kind is K.RESTART_FROM_SCRATCH for draft in found):
+        moved = []
     acts = [draft for draft in found if draft.role is Role.INTERVENTION and draft.kind is not K.SKIP_BATCHES]
-    if not moved and step is not None and acts and not symptom:
+    loaded = changes.effective_step(clause, loaded=True)
+    if not moved and loaded is not None and acts and not symptom:
         # A setting takes effect only when training is started anew, so "from N step" names the checkpoint.
-        moved = [Draft(kind=K.RESTART, step=step)]
+        moved = [Draft(kind=K.RESTART, step=loaded)]
+    step = changes.effective_step(clause)
     if step is not None:
         found = [
             replace(draft, step=step)
@@ -79,7 +138,14 @@ def _read_clause(clause: str, sentence: str) -> list[Draft]:
             for draft in found
         ]
     found.extend(moved)
+    if run := _RUN_NUMBER.search(clause):
+        found = [replace(draft, detail={"run_name": run["run"], **draft.detail}) for draft in found]
     return _with_losses(found, clause)
+
+
+def _is_set(flag: Flag, clause: str) -> bool:
+    """Whether an assignment within prose sets something ("Switched to `SAVE_INTERVAL=100`") or only recalls it."""
+    return _ASSIGNED_HERE.search(clause[: flag.start]) is not None
 
 
 def _terms(clause: str) -> list[Term]:
@@ -97,14 +163,10 @@ def _terms(clause: str) -> list[Term]:
     return [term for _, term in sorted(told, key=lambda pair: pair[0])]
 
 
-_NODE_TERM = Term(K.NODE_FAILURE, re.compile(""))
-_NODE_KINDS = frozenset({K.NODE_FAILURE, K.GPU_FAILURE, K.NODE_REPLACEMENT, K.NETWORK_FAILURE})
-
-
 def _from_term(term: Term, clause: str) -> Draft:
     draft = Draft(kind=term.kind)
     detail: dict[str, str] = {}
-    if draft.role is Role.SYMPTOM and term.kind not in _NO_STEP:
+    if (draft.role is Role.SYMPTOM and term.kind not in _NO_STEP) or term.kind is K.ABANDONED:
         draft = _at_step(draft, clause)
         detail.update(draft.detail)
     if draft.role is Role.CAUSE or term.kind is K.NODE_REPLACEMENT:
@@ -119,6 +181,12 @@ def _from_term(term: Term, clause: str) -> Draft:
         draft = replace(draft, field="learning_rate")
     if term.kind is K.THROUGHPUT_DROP and (rate := _RATE.search(clause)):
         draft = replace(draft, field="throughput", after=number(rate["n"]), unit="TFLOPS")
+    if (named := _NAMED.get(term.kind)) and (names := named[1].findall(clause)):
+        detail[named[0]] = names[-1]
+    if term.kind is K.SOFTWARE_CHANGE and (version := _VERSION.search(clause)):
+        values = number(version["a"] or version["a2"]), number(version["b"] or version["b2"])
+        draft = replace(draft, field="version", before=values[0], after=values[1])
+        detail["software"] = version["software"]
     if term.kind is K.START:
         draft = replace(draft, step=0)
     return replace(draft, detail=detail)
@@ -129,48 +197,23 @@ def _at_step(draft: Draft, clause: str) -> Draft:
         ahead, behind = clause[: mention.start], clause[mention.end :]
         if _ELSEWHERE.search(ahead):
             continue
-        onset = _ONSET.search(ahead) is not None or re.match(r"\s*(?:steps?)?\s*开始", behind) is not None
-        approximate = _APPROXIMATE.search(ahead) or re.match(r"\s*(?:steps?\s*)?(?:左右|附近)", behind)
+        onset = _ONSET.search(ahead) is not None or re.match(r"\s?(?:steps?)?\s?开始", behind) is not None
+        approximate = _APPROXIMATE.search(ahead) or re.match(r"\s?(?:steps?\s?)?(?:左右|附近)", behind)
         detail = {"approximate": "step"} if approximate else {}
         return replace(draft, step=mention.value, onset=onset, detail=detail)
     return draft
 
 
 def _with_losses(found: list[Draft], clause: str) -> list[Draft]:
-    """Attach "lost 18 h" to the first thing that the clause or its neighbours tell."""
+    """Attach "lost 18 h" to the first thing that the clause tells; alone it is a draft marked as an onset, which
+    the entry attaches to what it tells otherwise."""
+    if _NOT_LOST.search(clause):
+        return found
     lost_hours = hours(clause) if _LOST.search(clause) else None
     steps = _LOST_STEPS.search(clause)
     lost_steps = float((steps["n"] or steps["zh"]).replace(",", "").replace("_", "")) if steps else None
     if lost_hours is None and lost_steps is None:
         return found
     if not found:
-        return [Draft(kind=K.RESTART, lost_hours=lost_hours, lost_steps=lost_steps, onset=True)]
+        return [Draft(kind=K.GAP, lost_hours=lost_hours, lost_steps=lost_steps, onset=True)]
     return [replace(found[0], lost_hours=lost_hours, lost_steps=lost_steps), *found[1:]]
-
-
-_QUOTED = re.compile(
-    r"^\W*(?:quot(?:e|ing)|[A-Z][\w.-]+(?: [A-Z][\w.-]+)*:\W*$)|\b(?:quoting|notes?:|to quote)\b", re.IGNORECASE
-)
-_MUSING = re.compile(
-    r"\b(?:i (?:suspect|think|would|wonder|believe|am|don.t|also|like)|we (?:might|could|should|may|can)|let.?s see|if (?:it|we|you|this|the|one)|"
-    r"suggest\w*|propos\w*|recommend\w*|my (?:feeling|suspicion|understanding)|it (?:might|could|would|may)|perhaps|maybe|would be|"
-    r"one way|another (?:avenue|option|way)|try (?:larger|smaller|lower|higher)|plan (?:was|is) to|need(?:s)? to|ideally|in the future|"
-    r"usually|typically|generally|in general|rule of thumb|prior work|my suspicion|can you|have you|next(?:,| step)? (?:we )?will)\b|"
-    r"可以考虑|建议|如果|打算|计划",
-    re.IGNORECASE,
-)
-
-
-def is_quoted(sentence: str) -> bool:
-    """Whether a sentence announces what somebody else said."""
-    return _QUOTED.search(sentence) is not None
-
-
-def is_musing(sentence: str) -> bool:
-    """Whether a sentence says what might be or might be done, rather than what was."""
-    return _MUSING.search(sentence) is not None
-
-
-def kinds(drafts: Iterable[Draft]) -> set[EventKind]:
-    """The kinds among ``drafts``."""
-    return {draft.kind for draft in drafts}

@@ -4,7 +4,7 @@ headings of experiments that carry no date."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -54,6 +54,13 @@ def slug(heading: str) -> str:
     return re.sub(r"[\W_]+", "-", heading.lower()).strip("-")[:_SLUG_LENGTH].strip("-") or "untitled"
 
 
+def names_experiment(heading: str) -> bool:
+    """Whether a heading names one experiment, run or attempt ("Experiment 7", "第 3 次实验"), not several or future ones."""
+    if _SEVERAL.search(heading):
+        return False
+    return bool(_EXPERIMENT.search(heading) or _EXPERIMENT_AT_END.search(heading))
+
+
 def at_start(text: str, *, bare: bool = False, day_first: bool = False) -> PrintedTime | None:
     """The time with which ``text`` begins, None when it begins otherwise."""
     printed = dates.find(text, bare=bare, day_first=day_first)
@@ -64,14 +71,16 @@ def at_start(text: str, *, bare: bool = False, day_first: bool = False) -> Print
     return printed
 
 
-def outline(document: Document, *, experiments: bool = True, bullets: bool = True) -> Outline:
+def outline(
+    document: Document, *, undated: Callable[[Section], bool] = lambda _: False, bullets: bool = True
+) -> Outline:
     """Find the entries of ``document``.
 
-    ``experiments`` also takes undated headings that name an experiment; ``bullets`` also takes bullets, paragraphs
-    and table rows that begin with a date or, under a dated heading, with a time.
+    ``undated`` says which sections without a date are entries too; ``bullets`` also takes bullets, paragraphs and
+    table rows that begin with a date or, under a dated heading, with a time.
     """
     day_first = _day_first(document)
-    finder = _Finder(experiments=experiments, bullets=bullets, day_first=day_first)
+    finder = _Finder(undated=undated, bullets=bullets, day_first=day_first)
     for section in document.sections:
         finder.section(section)
     passages = _with_years(finder.passages, document)
@@ -92,7 +101,7 @@ def _day_first(document: Document) -> bool:
 class _Finder:
     """One pass over the sections: the open entry, and the day that timed bullets belong to."""
 
-    experiments: bool
+    undated: Callable[[Section], bool]
     bullets: bool
     day_first: bool
     passages: list[Passage] = field(default_factory=list)
@@ -108,12 +117,12 @@ class _Finder:
         if printed is not None:
             title = _without(section.heading, printed)
             self._begin(section.heading, title, printed.key, section.line, printed, section.level)
+        elif section.level and self._own(section):
+            self._day = None
+            self._begin(section.heading, section.heading, slug(section.heading), section.line, None, section.level)
         elif self._belongs(section):
             # A heading below an entry's own is part of what the entry says.
             self._extend([Block(kind=BlockKind.PARAGRAPH, text=section.heading, line=section.line)])
-        elif self.experiments and _EXPERIMENT.search(section.heading) and not _SEVERAL.search(section.heading):
-            self._day = None
-            self._begin(section.heading, section.heading, slug(section.heading), section.line, None, section.level)
         else:
             self._open = False
             self._day = None
@@ -134,6 +143,11 @@ class _Finder:
 
     def _month(self, section: Section, printed: PrintedTime) -> bool:
         return bool(section.blocks) and printed.year is not None
+
+    def _own(self, section: Section) -> bool:
+        """Whether an undated section is an entry of its own: not within a dated one, nor within an experiment."""
+        within = self._belongs(section) and self._level > 1
+        return not within and self.undated(section)
 
     def _belongs(self, section: Section) -> bool:
         return self._open and section.level > self._level and self.passages[-1].line != section.line

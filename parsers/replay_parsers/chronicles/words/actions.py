@@ -8,15 +8,22 @@ _OUT = r"\b(?:remov|exclud|drain|cordon|blacklist|isolat|tak(?:e|ing)|took)\w*"
 
 ACTIONS: tuple[Term, ...] = (
     term(
+        K.END,
+        r"\b(?:completed|finished|concluded)\b..12..\btraining run\b|\btraining (?:run )?(?:is |was |has )?(?:completed|finished|ended)\b",
+        r"训练(?:结束|完成|完毕)",
+        unless=(r"\bonce the\b|\bwhen\b|\buntil\b|\bto finish\b|\bthe training finished the\b",),
+    ),
+    term(
         K.START,
         r"\btraining (?:starts?|started|begins|began|launched|kicked off)\b",
         r"\b(?:we |officially )?start(?:s|ed|ing)? (?:the )?(?:main |full |pre-?)?training\b",
+        r"^\W*started from (?:iteration|step) 0\b",
         r"^\W*launch(?:ed)?\W*$|\bkicked off (?:the )?(?:main |full )?(?:training|run)\b",
         r"\b(?:launch|start|began|begin|kick)\w*(?: off)? (?:\w+ ){0,3}(?:experiment|run|lineage)\b(?!s)",
         r"^\W*(?:开始训练|训练开始|正式开始训练|启动训练)\W*$",
         unless=(
-            r"\bfrom (?:the )?(?:step|iteration|global|checkpoint|last|\d)|从",
-            r"\bre-?start|\bcrash|\bagain\b|\bhang|\bdiverg|\bwhen starting\b",
+            r"\bfrom (?:the )?(?:step [1-9]|iteration [1-9]|global|checkpoint|last|\d)|从",
+            r"\bbefore training\b|\bre-?start|\bcrash|\bagain\b|\bhang|\bdiverg|\bwhen starting\b",
         ),
     ),
     term(
@@ -40,7 +47,8 @@ ACTIONS: tuple[Term, ...] = (
         K.MONITORING_CHANGE,
         r"\b(?:print|log|record|track|monitor)(?:s|ing|ged)?\b (?:the |more |out |extra |additional |also |of )*(?:[\w/+-]+ ){0,3}?"
         r"(?:loss(?:es)?|norms?|metrics?|gradients?|stat\w*|histograms?)\b",
-        r"\b(?:add\w*|more) (?:\w+ ){0,3}?(?:logging|monitoring|alerts?|dashboards?)\b",
+        r"\b(?:add\w*|more) (?:\w+ ){0,3}?(?:logging|monitoring|alerts?|dashboards?|watchdog)\b|\bcreated a watchdog",
+        r"\bfrequency of (?:validation|evaluation|logging)\b",
         r"(?:打印|记录|监控)..15..(?:loss|norm|损失|范数)|loss..4..打印",
         unless=(r"\btensorboard (?:record|log)", r"\bmain log\b|\blog file\b"),
     ),
@@ -101,7 +109,7 @@ ACTIONS: tuple[Term, ...] = (
     term(
         K.CODE_FIX,
         r"\b(?:fix|patch|repair|mend)(?:ed|ing|es)?\b (?!std|init)..40..\b(?:bugs?|code|issue|problem|it|leak|deadlock|race)\b",
-        r"\b(?:bug|issue|problem)\b..30..\b(?:was |is |been |got )?(?:fixed|patched|solved|resolved)\b",
+        r"\b(?:bug|issue|problem|bloat)\b..30..\b(?:was |is |been |got )?(?:fixed|patched|solved|resolved)\b",
         r"\b(?:solved|resolved|fixed) by\b|\bwork-?around\b|\bband-?aid\b",
         r"修复|修了..6..bug|修正了",
         unless=(
@@ -118,10 +126,12 @@ ACTIONS: tuple[Term, ...] = (
     ),
     term(
         K.RESTART_FROM_SCRATCH,
-        r"\b(?:re-?start\w*|start\w*|re-?run|again|rerun\w*|train\w*)\b..25..\b(?:from scratch|from the beginning|from (?:iteration|step) 0)\b",
-        r"\broll\w* back to (?:iteration|step) 0\b|\bfrom scratch\b",
+        r"\b(?:re-?start\w*|re-?run|again|rerun\w*)\b..25..\b(?:from the beginning|from (?:iteration|step) 0)\b",
+        r"\broll\w* back to (?:iteration|step) 0\b|\bfrom scratch\b(?! for)",
         r"从头(?:开始|训练|再来)|从零(?:开始|训练)|重头",
-        unless=(r"\bif it doesn|\bwhen starting\b|\bTrain from scratch for\b|\boptimizer from scratch\b",),
+        unless=(
+            r"\bnext experiment\b|\btrain from scratch\b|\bif it doesn|\bwhen starting\b|\bTrain from scratch for\b|\boptimizer from scratch\b",
+        ),
     ),
     term(
         K.SEED_CHANGE, r"\b(?:new|chang\w*|different|another) (?:the )?(?:random )?seed\b", r"换..4..种子|更换..4..seed"
@@ -134,6 +144,19 @@ ACTIONS: tuple[Term, ...] = (
     ),
     term(
         K.OPTIMIZER_SWAP,
-        r"\b(?:switch\w*|swap\w*|mov\w*|chang\w*) (?:\w+ ){0,3}?to (?:\w+ ){0,2}?(?:sgd|adamw?|adafactor|lion|muon|shampoo|lamb)\b",
+        r"\b(?:switch\w*|swap\w*|mov\w*|chang\w*|continue|back) (?:\w+ ){0,3}?(?:to|with|for) (?:\w+ ){0,2}?"
+        r"(?:sgd|adamw?|adafactor|lion|muon|shampoo|lamb|8-bit adam)\b",
+        r"(?:换成|改用|切换到?).{0,6}(?:sgd|adamw?|adafactor|lion|muon|lamb)",
+    ),
+    term(
+        K.ACTIVATION_CHANGE,
+        r"\b(?:swap\w*|switch\w*|chang\w*|hot-?swap\w*|replac\w*|mov\w*)\b..25..\b(?:relu|gelu|swiglu|geglu|silu)\b",
+        unless=(r"<>",),
+    ),
+    term(
+        K.PRECISION_CHANGE,
+        r"\b(?:switch\w*|chang\w*|mov\w*|use|using|run\w*|went)\b..20..\b(?:to |in )(?:full )?(?:bf16|bfloat16|fp32|fp16|fp8|float32)\b",
+        r"(?:换成|改用|切换到?|改为).{0,4}(?:bf16|fp32|fp16|fp8)",
+        unless=(r"\bif\b|\bone can\b",),
     ),
 )

@@ -67,7 +67,7 @@ CAUSES: tuple[Term, ...] = (
             r"\bno(?:t| node) (?:fail|down)",
             r"\bguard against\b|\bhardware failures? (?:continue|recovered)|\bassuming no\b|\bif a\b",
             r"节点数",
-            r"\bbroken? down by\b",
+            r"\bbroken? down by\b|\bwhen\b..20..\bgo(?:es)? down\b",
         ),
     ),
     term(
@@ -75,6 +75,7 @@ CAUSES: tuple[Term, ...] = (
         r"\b(?:noises?|noisy|garbage|corrupt\w*|broken|bad|wrong|abnormal|duplicat\w*|mislabel\w*|contaminat\w*)\b..45..\b(?:data|prompts?|"
         r"samples?|documents?|tasks?|corpus|shards?|batch(?:es)?)\b",
         r"\b(?:data|datasets?|samples?|shards?)\b..30..\b(?:nois\w+|garbage|corrupt\w*|broken|mislabel\w*|contaminat\w*)",
+        r"\b(?:junk|gibberish|garbage|\w+-only) (?:samples|records|documents|data)\b",
         r"\bissues with the (?:new )?dataset\b|\bjson encoding issues?\b",
         r"数据..10..(?:噪声|噪音|异常|错误|脏)|数据(?:本身)?有问题|(?:任务|target)..10..异常|脏数据",
         unless=(
@@ -89,6 +90,7 @@ CAUSES: tuple[Term, ...] = (
         r"incorrect\w*|mistak\w*|misconfigur\w*|mis-?set|wrongly set)",
         r"\b(?:really |very )?(?:bad )?mistake in the (?:setup|config\w*)|\btypo in\b|\bmisconfigur\w*|\bwrong (?:config\w*|setting|flag|value|path)",
         r"\bdid not update\b|\bforgot to (?:set|change|update)|\bsilently (?:being )?ignored",
+        r"\b(?:were|was|are|is) not (?:training|learning|updating|being (?:applied|used|updated))\b",
         r"(?:步数|参数|配置)..10..(?:写错|错误|错了|不对)|配错",
         unless=(r"\bsimilar errors\b",),
     ),

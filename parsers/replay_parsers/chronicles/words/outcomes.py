@@ -7,6 +7,12 @@ _MAYBE = r"\b(?:might|may|should|could|hope\w*|expect\w*|seems?|would|will|if)\b
 
 OUTCOMES: tuple[Term, ...] = (
     term(
+        K.RECURRED,
+        r"\b(?:hit|hits|hitting|got|same) the same (?:issue|problem|error|glitch)\b|\bhappened again\b|\bcame back\b|\bre-?occurr?ed\b",
+        r"\bis still there\b|\bgot the same repeat\b",
+        r"再次(?:出现|发生)|又出现",
+    ),
+    term(
         K.RECOVERED,
         r"\bseems? (?:to be )?(?:\w+ )?stable\b|\b(?:is|was|became|remained|running) (?:now )?stable\b",
         r"\bback to (?:normal|its? usual)\b|\bsolved the (?:problem|issue)\b|\bthat (?:fixed|solved) it\b",
@@ -17,7 +23,8 @@ OUTCOMES: tuple[Term, ...] = (
     term(
         K.ABANDONED,
         r"\babolish\w*|\babandon\w*|\bgiv\w* up\b|\bgave up\b|\bdiscard(?:ed)? (?:this|the) (?:run|attempt)",
-        r"\bstopp?(?:ed|ing) (?:this|the) (?:experiment|training|run)\b|\bkilled (?:this|the) (?:experiment|run)\b",
+        r"\bproved (?:to be )?(?:unacceptable|unworkable|impossible)\b",
+        r"\bstopp?(?:ed|ing) (?:this |the )?(?:experiment|training)\b(?! and\b| to\b)|\bpaused here\b|\bkilled (?:this|the) (?:experiment|run)\b",
         r"废除|废弃|放弃|作废",
         unless=(r"\bplan\b..10..\babandon",),
     ),
@@ -25,7 +32,7 @@ OUTCOMES: tuple[Term, ...] = (
         K.UNAFFECTED,
         r"\bnothing changes?d?\b|\b(?:made )?no (?:change|difference|improvement|effect)\b",
         r"\b(?:did ?n[o']t|did not|hasn't|has not|doesn't) (?:help|change anything|make (?:a|any) difference)",
-        r"\bhasn't helped\b|\bidentical loss\b|\bsame trajectory\b|\bfailed (?:too|in a very similar way)\b|\bvery similar (?:failure|to exp)",
+        r"\bhasn't helped\b|\bonly to (?:realize|find|discover)\b|\bidentical loss\b|\bsame trajectory\b|\bfailed (?:too|in a very similar way)\b|\bvery similar (?:failure|to exp)",
         r"不解决问题|没有(?:变化|改善|效果)|无效|没用",
         unless=(r"\bno config change\b",),
     ),

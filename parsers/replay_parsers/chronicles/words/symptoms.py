@@ -135,7 +135,7 @@ SYMPTOMS: tuple[Term, ...] = (
         r"\bstuck\b(?! at (?:a )?loss)",
         r"\bstacked in\b|\bstand(?:s|ing)? still\b|\bstall(?:s|ed|ing)?\b|\bno progress\b",
         r"卡在|卡住|卡死|死锁|挂起|无响应",
-        unless=(r"\bstuck with\b", r"\bin the hang\b"),
+        unless=(r"\bstuck with\b", r"\bin the hang\b", r"\b(?:froze|frozen|freez\w+) the\b"),
     ),
     term(
         K.CRASH,
