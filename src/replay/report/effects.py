@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 import pandas as pd
@@ -36,17 +35,13 @@ def effect_rows(reading: RunReading) -> list[EffectRow]:
     return [
         _row(row, kinds)
         for row in records(reading.effects)
-        if done & (kinds := _kinds(row.get("interventions"), str(row["arm"])))
+        if done & (kinds := _kinds(str(row["arm"])))
     ]
 
 
-def _kinds(interventions: object, arm: str) -> set[str]:
-    """The kinds that an arm re-enacts: as the store lists them or, failing that, as the arm's name joins them."""
-    if isinstance(interventions, str):
-        return set(interventions.split("+")) - {""}
-    if isinstance(interventions, Collection):
-        return {str(kind) for kind in interventions}
-    return set(arm.split("+"))
+def _kinds(arm: str) -> set[str]:
+    """The kinds that an arm re-enacts: its name begins with them, joined."""
+    return set(arm.split(" ")[0].split("+"))
 
 
 def _row(row: dict[str, object], kinds: set[str]) -> EffectRow:
