@@ -4,7 +4,7 @@ BIN := .venv/bin
 REPORTS := reports
 STORE := replay-store
 
-.PHONY: demo test test-slow lint types browser clean
+.PHONY: demo test test-slow lint types browser clean eval-chronicles
 
 # Installed again whenever the declared or the tested versions change.
 .venv/installed: pyproject.toml constraints.txt
@@ -33,6 +33,11 @@ lint: .venv/installed
 
 types: .venv/installed
 	$(BIN)/mypy
+
+# Raw chronicles against curated timelines; UPSTREAM is the folder that holds glm-130b/, bloom/ and opt-175b/.
+UPSTREAM ?= ../shared/upstream
+eval-chronicles: .venv/installed
+	$(BIN)/python -m replay.chronicle_evaluation $(UPSTREAM)
 
 clean:
 	rm -rf .venv build dist $(STORE) .pytest_cache .mypy_cache .ruff_cache .hypothesis

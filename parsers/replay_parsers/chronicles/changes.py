@@ -79,7 +79,7 @@ _WITHIN = re.compile(
     _I,
 )
 _MUSING = re.compile(
-    r"\b(?:suspect|think|thought|attribut|might|maybe|perhaps|would|could|should|suggest|recommend|propos|discuss|if we|if you|consider|believe|"
+    r"\b(?:suspect|think|thought|attribut|might|maybe|perhaps|would|could|should|suggest(?!ion)|recommend|propos|if we|if you|consider|believe|"
     r"plan(?:ned|s)? to|wonder|feeling|notes?:|need(?:s|ed)? to|not sure|future|tried to|trying to|want to|once)\w*|怀疑|推测|可能|讨论|建议|打算",
     _I,
 )

@@ -151,7 +151,9 @@ def _against_neighbours(
 def _candidates(entry: Entry, first: datetime, last: datetime) -> list[datetime]:
     if last - first > 60 * _DAY:
         return []
-    day = datetime(first.year, first.month, first.day, entry.printed.hour or 0, entry.printed.minute or 0)
+    printed = entry.printed
+    hour, minute = (printed.hour or 0, printed.minute or 0) if printed else (0, 0)
+    day = datetime(first.year, first.month, first.day, hour, minute)  # noqa: DTZ001
     days = [day + number * _DAY for number in range((last - first).days + 2)]
     lower = first if entry.timed else first - _DAY
     return [time for time in days if lower <= time <= last]

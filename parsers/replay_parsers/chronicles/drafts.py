@@ -116,7 +116,7 @@ def _joined(earlier: Draft, draft: Draft) -> Draft | None:
     return merge(earlier, draft) if _compatible(earlier, draft) and _same_subject(earlier, draft) else None
 
 
-_AGAIN = re.compile(r"\bagain\b|\banother re-?start|又|再次", re.IGNORECASE)
+_AGAIN = re.compile(r"\bagain\b|\banother re-?start|\bthen re-?start|又|再次", re.IGNORECASE)
 
 
 def _says_more_than(draft: Draft, earlier: Draft) -> bool:

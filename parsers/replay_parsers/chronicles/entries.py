@@ -213,9 +213,9 @@ def read_entry(passage: Passage, tally: Tally, *, careful: bool = False) -> Entr
 
 
 def tells_trouble(section: Section) -> bool:
-    """Whether a section tells, outside its musings, of a symptom or a cause."""
+    """Whether a section tells, outside its musings, of a symptom, a cause or something done."""
     return any(
-        draft.role in (Role.SYMPTOM, Role.CAUSE)
+        draft.role is not Role.OUTCOME
         for block in section.blocks
         if block.kind in (BlockKind.PARAGRAPH, BlockKind.BULLET)
         for sentence in sentences(block.text)

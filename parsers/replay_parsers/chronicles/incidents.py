@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from replay_parsers.chronicles import dates
 from replay_parsers.chronicles.drafts import Draft, settle
 from replay_parsers.chronicles.entries import Entry, Part
+from replay_parsers.chronicles.logged import with_log_lines
 from replay_parsers.records import (
     Event,
     EventKind,
@@ -79,7 +80,8 @@ def build(
         for group in _episodes(entry) if episodes else _groups(entry, launcher):
             numbers[entry.label] += 1
             name = incident_id(run, entry.label, numbers[entry.label])
-            drafts = _finish(_told_once(group, incidents), tried, samples_per_step)
+            group = with_log_lines(_told_once(group, incidents), entry.logged)
+            drafts = _finish(group, tried, samples_per_step)
             if settings:
                 drafts = _changed(drafts, known)
             incidents.append(Incident(name=name, entry=entry, place=place, drafts=drafts))
@@ -130,7 +132,10 @@ def _opens_episode(draft: Draft, group: Sequence[Draft]) -> bool:
         return True
     if draft.quote == last.quote:
         return False
-    if draft.role is Role.INTERVENTION and any(other.role is Role.OUTCOME for other in group):
+    if troubled and draft.line != last.line:
+        return True  # running prose takes up one trouble a paragraph
+    acted = next((place for place, other in enumerate(group) if other.role is Role.INTERVENTION), len(group))
+    if draft.role is Role.INTERVENTION and any(other.role is Role.OUTCOME for other in group[acted:]):
         return True
     return troubled and bool(done)
 
@@ -150,6 +155,10 @@ def _told_once(drafts: list[Draft], incidents: list[Incident]) -> list[Draft]:
 def _changed(drafts: list[Draft], known: dict[str, float]) -> list[Draft]:
     """Drafts of options compared with the settings ``known`` so far, which they bring up to date."""
     kept: list[Draft] = []
+    kinds = {draft.kind for draft in drafts}
+    # What is given up before anything came of it does not last.
+    tried = K.ABANDONED in kinds and not kinds & DAMAGE
+    lasting = dict(known)
     for draft in drafts:
         if draft.field is None or draft.after is None or draft.role is not Role.INTERVENTION:
             kept.append(draft)
@@ -161,6 +170,9 @@ def _changed(drafts: list[Draft], known: dict[str, float]) -> list[Draft]:
                 continue
             draft = replace(draft, before=before)
         kept.append(draft)
+    if tried:
+        known.clear()
+        known.update(lasting)
     rate = next((draft for draft in kept if draft.field == "learning_rate"), None)
     # A rate set to zero takes its minimum along.
     return [draft for draft in kept if not (draft.field == "min_learning_rate" and rate and rate.after == draft.after)]

@@ -28,7 +28,7 @@ _RESTART = any_of(
         r"\bre-?star\w{0,2}(?:ed|ing)\b|(?<!\bthe )(?<!\bour )(?<!\d )(?<!\+ )\bre-?starts?\b(?= (?:from|at|the|training|with|using|it|after|on))",
         r"^\W*re-?starts?\b|\b(?:to|and|then|we|i|must|had to|another|a|one|forced) re-?start\b",
         r"\bresum(?:ed|es|ing)\b|\bresume (?:training|from|the|at|with)\b",
-        r"\bre-?launch(?:ed|ing)?\b|\bre-?queued?\b|\bre-?submit(?:ted|ting)?\b",
+        r"\bre-?launch(?:ed|ing)?\b(?! (?:an)?other\b)|\bre-?queued?\b|\bre-?submit(?:ted|ting)?\b",
         r"\bcontinu(?:e|ed|es|ing) (?:the )?(?:training )?from\b",
         r"\b(?:re-?)?load(?:ed|ing|s)? (?:the )?(?:\w+ ){0,3}from\b|\b(?:re-?)?load(?:ed|ing) (?:the )?(?:\w+ )?(?:checkpoint|ckpt)\b",
         r"\bstart(?:ed|ing|s)? (?:the |a new )?training (?:again )?(?:from|anew)\b|^\W*start(?:ed|ing)? (?:again )?from\b",

@@ -121,7 +121,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         "micro_batch_size",
         K.BATCH_SIZE_CHANGE,
         r"\b(?:micro[ _-]?batch(?:[ _-]?size)?|MBS)\b",
-        options="micro-batch-size",
+        options="micro-batch-size mbs",
         unit="sample",
     ),
     _parameter(
@@ -129,7 +129,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         K.BATCH_SIZE_CHANGE,
         r"\b(?:global[ _-])?batch[ _-]?size\b|\bGBS\b|\bBSZ\b",
         r"批大小|批量大小|batch..2..大小",
-        options="global-batch-size batch-size GLOBAL-BATCH-SIZE",
+        options="global-batch-size batch-size gbs bsz",
         unit="sample",
     ),
     _parameter("feed_forward_size", K.ARCHITECTURE_CHANGE, r"\bFFN_HIDDEN_SIZE\b", options="ffn-hidden-size"),
@@ -151,6 +151,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         options="eval-iters",
         unit="step",
     ),
+    _parameter("validation_workers", K.SOFTWARE_CHANGE, r"\bvalid\w*..30..\bnum_workers\b"),
     _parameter("data_workers", K.SOFTWARE_CHANGE, r"\bnum_workers\b", options="num-workers"),
     _parameter(
         "nodes",

@@ -47,7 +47,7 @@ _VERSION = re.compile(
     _I,
 )
 _RATE = re.compile(r"(?P<n>\d{1,6}(?:\.\d{1,4})?)\s?T(?:FLOPs?)?\b", _I)
-_ASSIGNED_HERE = re.compile(r"(?:\bto|\bset|\bof|\busing|\btry|\bset to|^\W*with)\s{0,2}`?\s{0,2}$|^\W*$", _I)
+_ASSIGNED_HERE = re.compile(r"(?:\bto|\bset|\bof|\busing|\btry|\bset to|^\W*with)\s{0,2}`?\s{0,2}$", _I)
 # What a kind must name, and the names it may have; of "from Adam to SGD" the last.
 _NAMED = {
     K.OPTIMIZER_SWAP: ("optimizer", re.compile(r"8-bit adam|\b(?:sgd|adamw?|adafactor|lion|muon|shampoo|lamb)\b", _I)),
@@ -70,13 +70,17 @@ _QUOTED = any_of(
 _MUSES = any_of(
     (
         r"\bi (?:suspect|think|would|wonder|believe|am not|don.t|also|like|have seen)\b|\bwe (?:might|could|should|may|can)\b",
-        r"\bif (?:it|we|you|this|the|one|promising)\b|\b(?:suggest|propos|recommend)\w*|\bmy (?:feeling|suspicion|understanding)\b",
+        r"\bif (?:it|we|you|this|the|one|promising)\b|\b(?:suggest(?:ed|s|ing)?|propos(?:e|ed|es|al)|recommend\w*)\b|\bmy (?:feeling|suspicion|understanding)\b",
         r"\bit (?:might|could|would|may)\b|\bperhaps\b|\bmaybe\b|\bwould be\b|\bone way\b|\banother (?:avenue|option|way)\b",
         r"\bplan (?:was|is) to\b|\bideally\b|\bin the future\b|\b(?:usually|typically|generally|in general)\b|\brule of thumb\b|\bprior work\b",
-        r"\bcan you\b|\bhave you\b|\bnext,? (?:we )?will\b|\bnext experiment\b|\bone can't\b|\bwe don.t want\b|\bthings? to try\b|\bseems? to be an?\b|\b(?:i|we) (?:first )?thought\b|\b(?:may|might) have\b",
+        r"\bcan you\b|\bhave you\b|\bnext,? (?:we )?will\b|\bnext experiment\b|\bone can't\b|\bwe don.t want\b|\bthings? to try\b|\bseems? to be an?\b|\b(?:i|we) (?:first )?thought\b|\b(?:may|might) have\b|\beach (?:hour|time|day)\b|\bassuming (?:no|we)\b",
         r"可以考虑|建议|如果|打算|计划",
     )
 )
+
+
+_FOUND_OUT = re.compile(r"\bonly to (?:find|realize|discover)\b", _I)
+_CONDITION = re.compile(r"^\W*(?:if|suppose|perhaps|maybe|ideally|suggestion|note that)\b", _I)
 
 
 def read_sentence(sentence: str, *, line: int, heading: bool = False, careful: bool = False) -> list[Draft]:
@@ -85,8 +89,10 @@ def read_sentence(sentence: str, *, line: int, heading: bool = False, careful: b
     ``careful`` is for books that discuss much: settings are changed only where a verb says so.
     """
     found: list[Draft] = []
+    if careful and _CONDITION.search(sentence):
+        return found
     for clause in clauses(sentence):
-        if careful and is_musing(clause):
+        if careful and is_musing(clause) and not _FOUND_OUT.search(clause):
             continue
         found.extend(_read_clause(clause, sentence, careful=careful and not heading, heading=heading))
     quote = sentence if len(sentence) <= 300 else sentence[:297] + "..."
@@ -119,10 +125,10 @@ def _read_clause(clause: str, sentence: str, *, careful: bool, heading: bool) ->
     )
     for flag in flags(clause):
         if not flag.assigned or heading or _is_set(flag, clause):
-            found.extend(options.from_flag(flag))
+            found.extend(replace(draft, before=_assigned_before(flag, clause)) for draft in options.from_flag(flag))
     found.extend(moves.skips(clause))
     moved = moves.restarts(clause)
-    if any(draft.kind is K.RESTART_FROM_SCRATCH for draft in found):
+    if any(draft.kind in (K.RESTART_FROM_SCRATCH, K.START) for draft in found):
         moved = []
     acts = [draft for draft in found if draft.role is Role.INTERVENTION and draft.kind is not K.SKIP_BATCHES]
     loaded = changes.effective_step(clause, loaded=True)
@@ -143,9 +149,17 @@ def _read_clause(clause: str, sentence: str, *, careful: bool, heading: bool) ->
     return _with_losses(found, clause)
 
 
+def _assigned_before(flag: Flag, clause: str) -> float | None:
+    """The value before in "from MBS=1 to MBS=2"."""
+    earlier = (
+        re.search(rf"\bfrom\s{{0,2}}`?{re.escape(flag.name)}=(?P<a>[\w.-]{{1,20}})", clause) if flag.assigned else None
+    )
+    return number(earlier["a"]) if earlier else None
+
+
 def _is_set(flag: Flag, clause: str) -> bool:
     """Whether an assignment within prose sets something ("Switched to `SAVE_INTERVAL=100`") or only recalls it."""
-    return _ASSIGNED_HERE.search(clause[: flag.start]) is not None
+    return _ASSIGNED_HERE.search(clause[: flag.start]) is not None or str(flag) == clause.strip(" `.,;")
 
 
 def _terms(clause: str) -> list[Term]:

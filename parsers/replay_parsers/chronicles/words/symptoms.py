@@ -120,6 +120,7 @@ SYMPTOMS: tuple[Term, ...] = (
         r"\b(?:drop\w*|smaller|lower\w*|slow\w*|decreas\w*|fell|declin\w*|only|degrad\w*|down (?:to|from|by))",
         r"\b(?:drop|fall|decrease) in (?:the )?(?:throughput|speed|t?flops?)",
         r"\b(?:steps?|iterations?)\b (?:\w+ )?(?:take|took|taking|are|were|got|became) (?:\w+ )?(?:longer|slower)\b",
+        r"\b(?:validation|evaluation|step|iteration) times?\b..12..\b(?:increas\w*|grew|doubl\w*|went up|jump\w*)",
         r"\bslow(?:er)? (?:node|gpu|iteration|step)s?\b",
         r"训练(?:效率|速度)..14..(?:只有|降|低|慢)|吞吐..8..(?:降|低|下跌)|变慢",
         unless=(
