@@ -74,7 +74,7 @@ def _is_a_symptom(steps: NDArray[np.int64], absent: NDArray[np.bool_], *, atomic
     # Where a loss comes back time and again between more reports without it, it is reported less often.
     after = absent[first:]
     returns = int(np.count_nonzero(np.diff(after.astype(np.int8)) == -1))
-    return not (returns >= _STEPS_BEFORE and float(np.mean(after)) > 0.5)
+    return not (returns >= _STEPS_BEFORE and float(np.mean(after)) > 0.4)
 
 
 def stale(values: NDArray[np.float64]) -> NDArray[np.bool_]:
