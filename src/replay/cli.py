@@ -10,6 +10,7 @@ import os
 import sys
 from datetime import datetime
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -76,7 +77,7 @@ def events(
     role: tuple[str, ...],
     since: datetime | None,
     until: datetime | None,
-    sources: str,
+    sources: Literal["merged", "all"],
     folder: Path,
     as_json: bool,
 ) -> None:
@@ -108,7 +109,7 @@ def scalars(
     tag: str | None,
     signal: str | None,
     steps: tuple[int, int] | None,
-    view: str,
+    view: Literal["all", "surviving"],
     folder: Path,
     as_json: bool,
 ) -> None:
@@ -172,36 +173,43 @@ def incidents(run: tuple[str, ...], saw: str | None, did: str | None, folder: Pa
 @common
 def flags(run: str, rule_files: tuple[Path, ...], folder: Path, as_json: bool) -> None:
     """Say which rules fire on RUN's signals, and which could not be checked."""
+    from replay import output
     from replay.flagging import flag_run
-    from replay.output import visible
 
     store = open_store(folder)
-    known_run(store, run)
-    checked = flag_run(store, run, rule_files)
+    found = flag_run(store, known_run(store, run), rule_files)
     show(
-        checked.flags,
+        store.flags(run),
         as_json,
-        empty="no rule fired" if checked.checked else "no rule could be checked",
-        columns=["step", "step_end", "time", "severity", "rule", "signal", "value", "baseline", "attempt", "message"],
+        empty="no rule fired" if found.checked else "no rule could be checked",
+        columns=["step", "step_end", "time", "severity", "rule", "value", "baseline", "attempt", "message"],
     )
-    for name in checked.checked:
-        click.echo(f"checked      {name}", err=True)
-    for name, reason in checked.unchecked.items():
-        click.echo(f"not checked  {name}: {visible(reason)}", err=True)
+    for checked in found.checked:
+        judged = f"{checked.judged:,} of {checked.points:,} points judged"
+        click.echo(f"checked      {checked.rule} on {output.visible(checked.signal)}: {judged}", err=True)
+    for unchecked in found.unchecked:
+        click.echo(f"not checked  {unchecked.rule}: {output.visible(unchecked.reason)}", err=True)
 
 
 @replay.command()
 @click.argument("scenario")
 @click.option("--seeds", type=click.IntRange(min=1, max=10_000), help="How many seeds (default: the scenario's).")
 @click.option("--workers", type=click.IntRange(min=1), default=os.cpu_count(), help="Processes (default: all cores).")
+@click.option(
+    "--keep",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Keep finished arms in this folder, and go on from there after an interruption.",
+)
 @common
-def experiment(scenario: str, seeds: int | None, workers: int, folder: Path, as_json: bool) -> None:
+def experiment(scenario: str, seeds: int | None, workers: int, keep: Path | None, folder: Path, as_json: bool) -> None:
     """Re-enact an intervention on the proxy, against controls: SCENARIO is a built-in name or a YAML file."""
     from replay import output
-    from replay.experimenting import run_and_keep
+    from replay.experiment import load_scenario
+    from replay.experimenting import run_and_store
 
-    store = open_store(folder)
-    result = run_and_keep(store, scenario, seeds=seeds, workers=workers)
+    loaded = load_scenario(scenario)
+    chosen = loaded.seeds if seeds is None else tuple(range(seeds))
+    result = run_and_store(open_store(folder), loaded, chosen, workers=workers, keep=keep)
     if as_json:
         output.print_json(output.frame_as_json(result.effects))
     else:

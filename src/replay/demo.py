@@ -6,6 +6,7 @@ and goes on with other data.  Its event files come in through the same parser as
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from datetime import UTC, datetime
@@ -35,7 +36,8 @@ def run_demo(store: EventStore, reports: Path) -> list[Path]:
 
     Raises :class:`replay.errors.MissingProxyError` without the proxy's libraries.
     """
-    from replay.experiment import load_scenario, run_experiment
+    from replay.experiment import load_scenario
+    from replay.experimenting import run_and_store
     from replay.flagging import flag_run
     from replay.report import build_report
 
@@ -60,8 +62,7 @@ def run_demo(store: EventStore, reports: Path) -> list[Path]:
 
     scenario = load_scenario(SCENARIO)
     say(f"re-enacting {scenario.name} on the proxy over {len(scenario.seeds)} seeds")
-    result = run_experiment(scenario, scenario.seeds)
-    store.put_effects(scenario.name, result.effects)
+    result = run_and_store(store, scenario, scenario.seeds, workers=os.cpu_count() or 1)
     say("what the experiment says:")
     print(result.summary(), file=sys.stderr)
 
