@@ -121,14 +121,14 @@ def test_a_line_without_end_is_bounded_and_the_next_one_found(log: Path, monkeyp
 
 def test_a_long_file_is_read_in_little_memory(log: Path) -> None:
     with log.open("wb") as stream:
-        for number in range(400):
+        for number in range(160):
             stream.write((f"line {number} " + "x" * 1_000 + "\n").encode() * 200)
     tracemalloc.start()
     count = sum(len(block.lines) for block in read_blocks(log, "train.log"))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert count == 80_000
-    assert peak < 60 << 20
+    assert count == 32_000
+    assert peak < 30 << 20
 
 
 def test_gzip_is_told_by_its_content(log: Path) -> None:

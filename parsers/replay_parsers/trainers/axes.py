@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from replay_parsers.trainers.numbers import MAX_STEP, parse_step
+from replay_parsers.trainers.numbers import MAX_STEP, as_step
 from replay_parsers.trainers.timestamps import printed_time
 
 _STEPS = (
@@ -69,12 +70,19 @@ class Place:
     suffix: str = ""
 
 
-def _named(record: Mapping[str, Any], names: tuple[str, ...]) -> tuple[str, Any] | None:
-    lowered = {key.lower().replace(" ", "_"): key for key in record}
-    for name in names:
-        key = lowered.get(name.replace(" ", "_"))
-        if key is not None and record[key] not in ("", None):
-            return key, record[key]
+@lru_cache(maxsize=1_024)
+def _candidates(keys: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of ``keys`` that are among ``names``, best first.  Records of a log have the same few sets of keys."""
+    lowered = {key.lower().replace(" ", "_"): key for key in keys}
+    wanted = (name.replace(" ", "_") for name in names)
+    return tuple(lowered[name] for name in wanted if name in lowered)
+
+
+def _named(record: Mapping[str, Any], keys: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, Any] | None:
+    for key in _candidates(keys, names):
+        value = record[key]
+        if value is not None and value != "":
+            return key, value
     return None
 
 
@@ -91,19 +99,20 @@ class Axis:
     def place(self, record: Mapping[str, Any]) -> Place | None:
         """Where ``record`` stands; None when it names a step that is none."""
         self.count += 1
-        epoch = _named(record, _EPOCHS)
-        if (named := _named(record, _STEPS)) is not None:
-            step = parse_step(str(named[1]))
+        present = tuple(record)
+        epoch = _named(record, present, _EPOCHS)
+        if (named := _named(record, present, _STEPS)) is not None:
+            step = as_step(named[1])
             if step is None:
                 return None
-            number = parse_step(str(epoch[1])) if epoch else None
+            number = as_step(epoch[1]) if epoch else None
             if number is not None:
                 step = self.epochs.running(number, step)
             return Place(step, (named[0],), "step")
         for names, axis in ((_SAMPLES, "samples"), (_TOKENS, "tokens")):
-            if (named := _named(record, names)) is not None and (step := parse_step(str(named[1]))) is not None:
+            if (named := _named(record, present, names)) is not None and (step := as_step(named[1])) is not None:
                 return Place(step, (named[0],), axis, f" vs {axis}")
-        if epoch is not None and (step := parse_step(str(epoch[1]))) is not None:
+        if epoch is not None and (step := as_step(epoch[1])) is not None:
             return Place(step, (epoch[0],), "epoch")
         return Place(self.count, (), RECORD_NUMBER)
 
@@ -148,7 +157,7 @@ def time_of(record: Mapping[str, Any]) -> tuple[str | None, int | None]:
 
     Seconds, milliseconds and microseconds since 1970 are told apart by their size, times of day by their form.
     """
-    named = _named(record, _TIMES)
+    named = _named(record, tuple(record), _TIMES)
     if named is None:
         return None, None
     key, value = named

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -96,6 +96,10 @@ class ScalarColumns:
             return False
         self._codes[tag] = len(self._codes)
         return True
+
+    def know(self, tags: Set[str]) -> bool:
+        """Whether all of ``tags`` are known already."""
+        return self._codes.keys() >= tags
 
     def times_reached(self, step: int) -> int:
         """How many earlier segments passed ``step``."""

@@ -78,20 +78,21 @@ class RecordReader:
     def take(self, record: Mapping[str, Any], place: int | str, rank: str, book: Book) -> bool:
         """Add what ``record`` measures; ``place`` is its line, or where it stands in a document."""
         flat = dict(flatten(record))
-        named = next((key for key in _NAMES if isinstance(flat.get(key), str)), None)
-        if named is not None and "value" in flat:
+        if "value" in flat and (named := next((key for key in _NAMES if isinstance(flat.get(key), str)), None)):
             # One value a record, with its name beside it.
-            flat = {**{key: flat[key] for key in flat if key not in (named, "value")}, flat[named]: flat["value"]}
+            value, name = flat.pop("value"), flat.pop(named)
+            flat[name] = value
         at = self.axis.place(flat)
         if at is None:
             return False
         clock, time = time_of(flat)
+        numbers = numbers_of(flat)
         left_out = {*at.keys, clock}
-        fields = {f"{key}{at.suffix}": value for key, value in numbers_of(flat).items() if key not in left_out}
+        fields = {key + at.suffix: value for key, value in numbers.items() if key not in left_out}
         if not fields:
             return False
         if at.axis != "step":
-            if training_loss(numbers_of(flat)) is None and at.axis != "samples" and at.axis != "tokens":
+            if training_loss(numbers) is None and not at.suffix:
                 return False
             book.metadata["step axis"] = at.axis
         book.measured(place, at.step, fields, time, rank)

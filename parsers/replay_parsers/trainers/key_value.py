@@ -20,7 +20,7 @@ from replay_parsers.records import Records
 from replay_parsers.trainers.axes import EpochSteps
 from replay_parsers.trainers.numbers import number_with_unit, parse_step
 from replay_parsers.trainers.reading import Book, read_log
-from replay_parsers.trainers.recognising import by_lines
+from replay_parsers.trainers.recognising import by_lines, lines_to_judge
 from replay_parsers.trainers.timestamps import printed_time
 
 FORMAT = "key-value"
@@ -29,7 +29,7 @@ LONGEST = 2_000
 _NO_VALUES = ("epoch", "eta", "time")
 _STEP = re.compile(
     r"\b(?:global[_ ]step|train[_ ]step|num_updates|step|iteration|iter|it|update|batch)\b[ \t]{0,4}[:=#\[]?[ \t]{0,6}"
-    r"([\d,]{1,24})(?![\d.]*[eE.]\d)(?:[ \t]{0,4}/[ \t]{0,4}[\d,]{1,24})?",
+    r"(\d(?:[\d,]{0,24}\d)?)(?![\d.]*[eE.]\d)(?:[ \t]{0,4}/[ \t]{0,4}[\d,]{1,24})?",
     re.IGNORECASE,
 )
 _EPOCH_AND_STEP = re.compile(
@@ -39,7 +39,7 @@ _EPOCH = re.compile(r"\bepoch\b[ \t]{0,4}[:=\[]?[ \t]{0,4}(\d{1,9})\b", re.I)
 _FIELD = re.compile(
     r"([A-Za-z][\w./%-]{0,60}(?: [A-Za-z][\w./%-]{0,30}){0,2})"  # one to three words
     r"(?:[ \t]{0,2}[:=][ \t]{0,8}|[ \t]{1,4})"
-    r"([+-]?(?:\d[\d,]{0,24}(?:\.\d{0,24})?(?:[eE][+-]?\d{1,4})?|nan\b|inf\b))([\w%/]{0,12})"
+    r"([+-]?(?:\d(?:[\d,]{0,24}\d)?(?:\.\d{0,24})?(?:[eE][+-]?\d{1,4})?|nan\b|inf\b))([\w%/]{0,12})"
 )
 
 
@@ -87,23 +87,24 @@ def read_line(text: str) -> tuple[int | None, int, dict[str, float]] | None:
     for key, printed, unit in _FIELD.findall(rest):
         read = number_with_unit(printed)
         name = key.strip()
-        if read is None or name in fields or _STEP.match(f"{name} 1") or name.lower() in _NO_VALUES:
+        if read is None or name in fields or _STEP.search(f"{name} 1") or name.lower() in _NO_VALUES:
             continue
         fields[f"{name} ({unit})" if unit else name] = read[0]
-    if step is None or not any("loss" in key.lower() for key in fields):
+    last_words = (key.lower().split()[-1] for key in fields)
+    if step is None or not any("loss" in word and "scale" not in word for word in last_words):
         return None
     return epoch, step, fields
 
 
 def _telling(line: str) -> bool:
-    found = read_line(split_rank(line)[1])
-    return found is not None and any("loss" in key.lower() for key in found[2])
+    return read_line(split_rank(line)[1]) is not None
 
 
 def recognise(sample: Sample) -> float:
     """How sure it is: several lines that name a step and a loss, in no format that another parser knows."""
-    sure = by_lines(sample, _telling, surest=0.45)
-    return sure if sure > 0.3 else 0.0
+    if sum(map(_telling, lines_to_judge(sample)[:2_000])) < 2:
+        return 0.0
+    return by_lines(sample, _telling, surest=0.45)
 
 
 def read(request: Request) -> Iterator[Records]:

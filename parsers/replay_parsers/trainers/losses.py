@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 
 # The first one present is the loss of the step.  NeMo's bar shows a smoothed `loss` beside the real one.
 _LOSSES = (
@@ -29,22 +30,28 @@ def _plain(key: str) -> str:
     return "" if any(part in _HELD_OUT for part in parts[:-1]) else parts[-1]
 
 
+@lru_cache(maxsize=1_024)
+def _roles(keys: tuple[str, ...]) -> tuple[str | None, str | None]:
+    """The keys of the training loss and of the gradient norm.  Records of a log have the same few sets of keys."""
+    by_name = {_plain(key): key for key in keys}
+    loss = next((by_name[name] for name in _LOSSES if name in by_name), None)
+    norm = next((key for key in keys if _plain(key) in _GRAD_NORMS), None)
+    return loss, norm
+
+
 def training_loss(fields: Mapping[str, float]) -> str | None:
     """The key of the training loss; None when there is none.
 
     >>> training_loss({"loss": 2.5, "reduced_train_loss": 2.6, "val_loss": 2.7})
     'reduced_train_loss'
     """
-    keys = {_plain(key): key for key in fields}
-    return next((keys[name] for name in _LOSSES if name in keys), None)
+    return _roles(tuple(fields))[0]
 
 
 def grad_norm(fields: Mapping[str, float]) -> float | None:
     """The gradient norm; None when there is none."""
-    for key, value in fields.items():
-        if _plain(key) in _GRAD_NORMS:
-            return value
-    return None
+    key = _roles(tuple(fields))[1]
+    return None if key is None else fields[key]
 
 
 def why_no_loss(fields: Mapping[str, float]) -> str:
@@ -53,13 +60,12 @@ def why_no_loss(fields: Mapping[str, float]) -> str:
     A nan gradient norm beside a sound loss is no nan loss; beside a loss of exactly zero it is: mixed-precision
     trainers print zero when every step since the last report was thrown away.
     """
-    key = training_loss(fields)
+    key, norm = _roles(tuple(fields))
     if key is None:
         return ""
     value = fields[key]
     if not math.isfinite(value):
         return f"{key} reads {value:g}"
-    norm = grad_norm(fields)
-    if value == 0 and norm is not None and math.isnan(norm):
+    if value == 0 and norm is not None and math.isnan(fields[norm]):
         return f"{key} reads 0 and the gradient norm nan"
     return ""

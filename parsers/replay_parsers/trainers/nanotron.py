@@ -16,7 +16,7 @@ from replay_parsers.trainers.one_line import Report, one_line_parser
 
 _HEADER = re.compile(r"iteration: {1,8}(\d{1,18}) {0,8}/ {0,8}\d{1,18} {1,8}\| ")
 _DATE = re.compile(r"(\d\d)/(\d\d)/(\d{4}) (\d\d):(\d\d):(\d\d)")
-_MAGNITUDES = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15}
+_MAGNITUDES = {"K": "e3", "M": "e6", "G": "e9", "B": "e9", "T": "e12", "P": "e15"}
 
 
 def read_line(text: str) -> Report | None:
@@ -41,9 +41,9 @@ def parse_abbreviated(text: str) -> float | None:
     >>> parse_abbreviated("85.8G"), parse_abbreviated("2.38")
     (85800000000.0, 2.38)
     """
-    factor = _MAGNITUDES.get(text[-1:], 1.0)
-    value = parse_number(text if factor == 1.0 else text[:-1])
-    return None if value is None else value * factor
+    exponent = _MAGNITUDES.get(text[-1:])
+    # Read with its exponent, for a product would be rounded twice.
+    return parse_number(text if exponent is None else text[:-1] + exponent)
 
 
 def _time(text: str) -> int | None:

@@ -70,3 +70,12 @@ def parse_step(text: str) -> int | None:
     # Beyond 2**53 a double no longer holds every integer.
     digits = text.split("/", 1)[0].strip().replace(",", "")
     return int(digits) if len(digits) < _LONGEST and digits.isdecimal() else int(value)
+
+
+def as_step(value: object) -> int | None:
+    """A step from a number or its print; None when it is none."""
+    if type(value) is int:
+        return value if abs(value) <= MAX_STEP else None
+    if type(value) is float:
+        return int(value) if math.isfinite(value) and abs(value) <= MAX_STEP and value == int(value) else None
+    return parse_step(value) if isinstance(value, str) else None

@@ -61,7 +61,8 @@ class Book:
         self, line: int | str, step: int, fields: Mapping[str, float], time: int | None = None, rank: str = ""
     ) -> None:
         """Add what one record says was measured at ``step``, and a nan loss where it shows one."""
-        fields = {key: value for key, value in fields.items() if self.scalars.knows(key)}
+        if not self.scalars.know(fields.keys()):
+            fields = {key: value for key, value in fields.items() if self.scalars.knows(key)}
         if not fields:
             return
         loss = training_loss(fields)

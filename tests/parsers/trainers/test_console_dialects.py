@@ -1,0 +1,243 @@
+"""torchtitan, OLMo-core, NeMo, nanotron, nanoGPT and its kin, and logs of no known dialect."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from log_reading import ReadText, of_kind, values
+
+from replay_parsers.detection import detect
+from replay_parsers.trainers import key_value, nanogpt, nanotron, nemo, olmo, torchtitan
+
+
+class TestTorchtitan:
+    def line(self, step: int, loss: str = "4.5000", second: int = 10, rank: str = "[rank0]:", **more: str) -> str:
+        fields = "  ".join(f"{key}: {value}" for key, value in more.items())
+        return (
+            f"{rank}[titan] 2025-07-21 15:57:{second:02d},774 - root - INFO - step: {step:2d}  loss: {loss}  {fields}\n"
+        )
+
+    def test_gotcha_9_thousands_units_and_memory(self, read_text: ReadText) -> None:
+        read = read_text(
+            torchtitan.PARSER, self.line(3, memory="9.46GiB(64.99%)", tps="12,345", tflops="3.15", mfu="0.32%")
+        )
+        assert values(read, "tps") == {3: 12345}
+        assert values(read, "memory (GiB)") == {3: 9.46}
+        assert values(read, "memory (%)") == {3: 64.99}
+        assert values(read, "mfu (%)") == {3: 0.32}
+
+    def test_gotcha_25_seven_ranks_that_are_not_named_print_one_step(self, read_text: ReadText) -> None:
+        text = "".join(
+            self.line(step, f"{5 - step}.0", 10 + step, "", tps="1,000") for step in (1, 2, 3) for _ in range(7)
+        )
+        read = read_text(torchtitan.PARSER, text)
+        assert read.scalars.tag.tolist().count(read.scalars.tags.index("loss")) == 3
+        assert read.coverage.other["records repeated by other ranks"] == 18
+
+    def test_a_restart_that_prints_the_same_loss_again_is_kept(self, read_text: ReadText) -> None:
+        first = "".join(self.line(step, second=step) for step in (1, 2, 3))
+        again = "".join(self.line(step, second=40 + step) for step in (2, 3, 4))
+        assert int(read_text(torchtitan.PARSER, first + again).scalars.segment.max()) == 1
+
+    def test_validation_has_names_of_its_own(self, read_text: ReadText) -> None:
+        text = self.line(10) + self.line(10).replace("step: 10", "validate step: 10")
+        read = read_text(torchtitan.PARSER, text)
+        assert (values(read, "loss"), values(read, "validation/loss")) == ({10: 4.5}, {10: 4.5})
+
+    def test_loading_a_checkpoint_and_resuming(self, read_text: ReadText) -> None:
+        loading = (
+            "[titan] 2025-07-21 15:57:01,774 - root - INFO - Loading the checkpoint from outputs/checkpoint/step-500.\n"
+        )
+        starts = "[titan] 2025-07-21 15:57:02,774 - root - INFO - Training starts at step 501.\n"
+        read = read_text(torchtitan.PARSER, loading + starts + self.line(501))
+        assert [(event.kind, event.step) for event in read.events] == [("checkpoint_load", 500), ("restart", 500)]
+
+    def test_nan(self, read_text: ReadText) -> None:
+        assert [event.step for event in of_kind(read_text(torchtitan.PARSER, self.line(3, "nan")), "nan_loss")] == [3]
+
+
+class TestOLMo:
+    def test_abbreviated_and_grouped_numbers(self, read_text: ReadText) -> None:
+        text = "[2024-04-17 09:42:26] INFO     [olmo.train:816, rank=0] [step=1/739328]\n"
+        text += "    train/CrossEntropyLoss=11.25\n    train/Perplexity=76,631\n    throughput/total_tokens=4,194,304\n"
+        text += "    throughput/total tokens=4.19B\n    System/Peak GPU Memory (MB)=42,133\n"
+        read = read_text(olmo.PARSER, text)
+        assert values(read, "train/CrossEntropyLoss") == {1: 11.25}
+        assert values(read, "train/Perplexity") == {1: 76631}
+        assert values(read, "throughput/total tokens") == {1: 4.19e9}
+        assert values(read, "System/Peak GPU Memory (MB)") == {1: 42133}
+
+    def test_evaluations_belong_to_the_last_step(self, read_text: ReadText) -> None:
+        text = "x [step=120/1451,epoch=0]\n    train/CE loss=3.25\narc_challenge\n"
+        text += "    eval/downstream/arc_challenge=2.371\n"
+        assert values(read_text(olmo.PARSER, text), "eval/downstream/arc_challenge") == {120: 2.371}
+
+    def test_nan_and_skipped_steps(self, read_text: ReadText) -> None:
+        text = "x [step=356/500,epoch=1]\n    train/CE loss=nan\n    optim/step skipped=1.0\n"
+        read = read_text(olmo.PARSER, text)
+        assert [event.step for event in of_kind(read, "nan_loss")] == [356]
+        assert values(read, "optim/step skipped") == {356: 1.0}
+
+    def test_an_indented_assignment_before_any_step_is_none(self, read_text: ReadText) -> None:
+        assert len(read_text(olmo.PARSER, "    lr=5\n").scalars) == 0
+
+
+class TestNeMo:
+    def bar(self, done: int, total: int = 77225, epoch: int = 0, **fields: str) -> str:
+        shown = ", ".join(f"{key}={value}" for key, value in fields.items())
+        return f"\rEpoch {epoch}:   1%|#  | {done}/{total} [9:07:58<878:01:48, 41.36s/it, {shown}]"
+
+    def test_gotcha_23_a_nan_in_the_bar_beside_a_sound_loss_is_none(self, read_text: ReadText) -> None:
+        read = read_text(nemo.PARSER, self.bar(11, loss="nan", reduced_train_loss="3.090", global_step="10.0") + "\n")
+        assert of_kind(read, "nan_loss") == []
+        assert values(read, "reduced_train_loss") == {10: 3.09}
+
+    def test_a_loss_of_nan_dot_zero_is_one(self, read_text: ReadText) -> None:
+        read = read_text(nemo.PARSER, self.bar(11, reduced_train_loss="nan.0", global_step="10.0") + "\n")
+        assert [event.step for event in of_kind(read, "nan_loss")] == [10]
+        assert math.isnan(values(read, "reduced_train_loss")[10])
+
+    @pytest.mark.parametrize(
+        ("done", "epoch", "printed", "step"),
+        [
+            (9000, 0, "9e+3", 8999),
+            (12346, 0, "1.23e+4", 12345),
+            (46, 2, "2.05e+3", 2045),
+            (11, 0, "10.0", 10),
+            (5, 0, "9e+3", 9000),
+        ],
+    )
+    def test_rounded_steps_are_made_exact_by_the_bar(
+        self, read_text: ReadText, done: int, epoch: int, printed: str, step: int
+    ) -> None:
+        text = self.bar(done, 1000 if epoch else 77225, epoch, reduced_train_loss="3.0", global_step=printed) + "\n"
+        assert list(values(read_text(nemo.PARSER, text), "reduced_train_loss")) == [step]
+
+    def test_the_same_state_of_the_bar_is_one_record(self, read_text: ReadText) -> None:
+        read = read_text(nemo.PARSER, self.bar(11, reduced_train_loss="3.0", global_step="10.0") * 1_000 + "\n")
+        assert len(read.scalars) == 1
+
+    def test_the_lines_of_nemo_2(self, read_text: ReadText) -> None:
+        text = "Training epoch 0, iteration 120/149 | lr: 3e-05 | global_step: 120 |"
+        text += " reduced_train_loss: 1.233 | val_loss: 4.106\n"
+        read = read_text(nemo.PARSER, text)
+        assert values(read, "reduced_train_loss") == {120: 1.233}
+        assert values(read, "lr") == {120: 3e-05}
+
+    def test_saved_checkpoints(self, read_text: ReadText) -> None:
+        text = self.bar(11, reduced_train_loss="3.0", global_step="10.0")
+        text += "\nEpoch 0, global step 9000: 'val_loss' reached 7.04 (best 7.04),"
+        text += " saving model to '/x/gpt--step=9000.ckpt' as top 3\n"
+        (event,) = read_text(nemo.PARSER, text).events
+        assert (event.kind, event.step) == ("checkpoint_save", 9000)
+
+
+class TestNanotron:
+    def test_magnitudes_and_american_dates(self, read_text: ReadText) -> None:
+        text = (
+            "10/17/2025 16:31:56 [INFO|DP=0|PP=0|TP=0]: iteration: 327281 / 378950 | consumed_tokens: 85.8G |"
+            " tokens_per_sec: 22.8K | cuda_memory_allocated: 90.9M | lm_loss: 2.38 | lr: 1e-05 | grad_norm: 1.25\n"
+        )
+        read = read_text(nanotron.PARSER, text)
+        assert values(read, "consumed_tokens") == {327281: 85.8e9}
+        assert values(read, "tokens_per_sec") == {327281: 22800}
+        assert values(read, "lr") == {327281: 1e-05}
+        assert set(read.scalars.wall_time.tolist()) == {1_760_718_716_000_000}
+
+
+class TestNanoGPTAndKin:
+    @pytest.mark.parametrize(
+        ("line", "expected"),
+        [
+            ("iter 1631: loss 4.0863, time 561.94ms", {"loss": 4.0863, "time (ms)": 561.94}),
+            ("iter 5: loss nan, time 5.00ms, mfu -100.00%", {"loss": math.nan, "time (ms)": 5.0, "mfu (%)": -100.0}),
+            ("step 250: train loss 2.4, val loss 2.5", {"train loss": 2.4, "val loss": 2.5}),
+            (
+                "step    1/74 | loss 4.283499 (+nanz)| norm 13.0082 (+nanz)| lr 3.00e-04 | 349.48 ms |"
+                " 40.3% bf16 MFU | 11720 tok/s",
+                {"loss": 4.283499, "norm": 13.0082, "lr": 3e-4, "ms": 349.48, "bf16 MFU (%)": 40.3, "tok/s": 11720},
+            ),
+            ("s:250 tel:4.5137", {"tel": 4.5137}),
+            ("s:10 trl:9.5 lr:0.0001 norm:4.2", {"trl": 9.5, "lr": 0.0001, "norm": 4.2}),
+            (
+                "step:125/1750 val_loss:4.2887 train_time:12345ms step_avg:98.76ms",
+                {"val_loss": 4.2887, "train_time (ms)": 12345, "step_avg (ms)": 98.76},
+            ),
+            (
+                "step 00010/21400 (0.05%) | loss: 10.8 | grad_norm: 1.2 | dt: 480.03ms |"
+                " tok/sec: 1,092,142 | mfu: 46.5",
+                {"loss": 10.8, "grad_norm": 1.2, "dt (ms)": 480.03, "tok/sec": 1092142, "mfu": 46.5},
+            ),
+            ("Step 00000 | Validation bpb: 3.3013", {"Validation bpb": 3.3013}),
+        ],
+    )
+    def test_each_form(self, read_text: ReadText, line: str, expected: dict[str, float]) -> None:
+        read = read_text(nanogpt.PARSER, line + "\n")
+        found = {tag: next(iter(values(read, tag).values())) for tag in read.scalars.tags}
+        assert found == pytest.approx(expected, nan_ok=True)
+
+    def test_gotcha_23_a_score_that_is_not_known_yet_is_no_nan_loss(self, read_text: ReadText) -> None:
+        line = "step    1/74 | loss 4.28 (+nanz)| norm 13.0 (+nanz)| lr 3.00e-04 | 349.48 ms | 11720 tok/s\n"
+        assert read_text(nanogpt.PARSER, line).events == ()
+
+    def test_a_validation_without_a_step_belongs_to_the_last(self, read_text: ReadText) -> None:
+        text = "val loss 11.03\ns:1 trl:9.5\nval loss 4.5\n"
+        assert values(read_text(nanogpt.PARSER, text), "val loss") == {0: 11.03, 1: 4.5}
+
+    def test_gotcha_27_hundreds_of_lines_of_source_code_before_the_records(
+        self, read_text: ReadText, tmp_path: Path
+    ) -> None:
+        code = "".join(f"def step_{number}(loss):\n    return loss  # step {number}\n" for number in range(3_000))
+        log = "".join(
+            f"step:{step}/1750 val_loss:4.28 train_time:12345ms step_avg:98.76ms\n" for step in range(0, 500, 125)
+        )
+        path = tmp_path / "record.txt"
+        path.write_text(code + "=" * 60 + "\n" + log)
+        assert detect(path).parser.name == "nanogpt"
+        read = read_text(nanogpt.PARSER, code + "=" * 60 + "\n" + log)
+        assert list(values(read, "val_loss")) == [0, 125, 250, 375]
+        assert read.coverage.not_understood == 6_000
+
+
+class TestKeyValue:
+    @pytest.mark.parametrize(
+        ("line", "step", "expected"),
+        [
+            ("step 5, loss: 7.2923", 5, {"loss": 7.2923}),
+            ("[Step 1,000/5,000] loss=2.5 lr=1e-4", 1000, {"loss": 2.5, "lr": 1e-4}),
+            ("Iter 70: Train loss 2.786, Learning Rate 1.000e-05", 70, {"Train loss": 2.786, "Learning Rate": 1e-5}),
+            (
+                "2025-01-01 00:00:00 INFO global_step=12 train/loss=3.5 tps=12,345",
+                12,
+                {"train/loss": 3.5, "tps": 12345},
+            ),
+            ("iteration: 7 | loss: nan", 7, {"loss": math.nan}),
+        ],
+    )
+    def test_lines_that_name_a_step_and_a_loss(
+        self, read_text: ReadText, line: str, step: int, expected: dict[str, float]
+    ) -> None:
+        read = read_text(key_value.PARSER, line + "\n")
+        for tag, value in expected.items():
+            assert values(read, tag) == pytest.approx({step: value}, nan_ok=True)
+
+    def test_gotcha_23_a_running_mean_of_nan_behind_a_sound_value(self, read_text: ReadText) -> None:
+        line = (
+            "Epoch: [1]  [1298/1299]  eta: 0:00:00  lr: 0.001435  loss: 6.5993 (6.5971)  loss_scale: 8192.0 (8646.0)"
+            "  grad_norm: 0.3922 (nan)  time: 0.4944  max mem: 19152\n"
+        )
+        read = read_text(key_value.PARSER, line)
+        assert values(read, "grad_norm") == {1298: 0.3922}
+        assert values(read, "loss") == {1298: 6.5993}
+        assert read.events == ()
+
+    def test_gotcha_24_a_loss_scale_alone_is_no_loss(self, read_text: ReadText) -> None:
+        assert len(read_text(key_value.PARSER, "step 5 loss_scale: 1399.0\n").scalars) == 0
+
+    def test_gotcha_25_steps_of_each_epoch_run_on(self, read_text: ReadText) -> None:
+        text = "".join(
+            f"Epoch [{epoch}][{step}/300] lr: 1.000e-03, loss: 1.9091\n" for epoch in (1, 2) for step in (100, 200, 300)
+        )
+        assert list(values(read_text(key_value.PARSER, text), "loss")) == [100, 200, 300, 400, 500, 600]

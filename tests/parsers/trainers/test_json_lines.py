@@ -1,0 +1,163 @@
+"""JSON lines with any keys, and where their records stand on the axis of steps."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from log_reading import ReadText, of_kind, rows, values
+
+from replay_parsers.records import NO_TIME
+from replay_parsers.trainers.axes import EpochSteps
+from replay_parsers.trainers.json_lines import PARSER
+
+
+def lines(*records: object) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+class TestKeys:
+    @pytest.mark.parametrize(
+        "key",
+        [
+            "step",
+            "global_step",
+            "_step",
+            "iteration",
+            "iter",
+            "current_steps",
+            "num_updates",
+            "trainer/global_step",
+            "Step",
+        ],
+    )
+    def test_the_step_by_any_name(self, read_text: ReadText, key: str) -> None:
+        read = read_text(PARSER, lines({key: 10, "loss": 2.5}))
+        assert values(read, "loss") == {10: 2.5}
+        assert key not in read.scalars.tags
+
+    def test_nested_objects_become_names_with_slashes(self, read_text: ReadText) -> None:
+        read = read_text(PARSER, lines({"step": 10, "train": {"loss": 2.5, "norms": {"grad": 1.5}}, "ids": [1, 2]}))
+        assert set(read.scalars.tags) == {"train/loss", "train/norms/grad"}
+
+    def test_one_value_a_record(self, read_text: ReadText) -> None:
+        read = read_text(
+            PARSER, lines({"key": "loss", "value": 2.5, "step": 10}, {"key": "lr", "value": 1e-4, "step": 10})
+        )
+        assert (values(read, "loss"), values(read, "lr")) == ({10: 2.5}, {10: 1e-4})
+
+    @pytest.mark.parametrize(
+        ("key", "value"),
+        [
+            ("timestamp", 1_700_000_000),
+            ("_timestamp", 1_700_000_000.0),
+            ("time", 1_700_000_000_000),
+            ("ts", "2023-11-14T22:13:20Z"),
+            ("time", "2023-11-15T00:13:20+02:00"),
+        ],
+    )
+    def test_wall_times_in_any_unit(self, read_text: ReadText, key: str, value: object) -> None:
+        read = read_text(PARSER, lines({"step": 10, "loss": 2.5, key: value}))
+        assert read.scalars.wall_time.tolist() == [1_700_000_000_000_000]
+        assert read.scalars.tags == ("loss",)
+
+    def test_seconds_since_the_start_are_no_wall_time(self, read_text: ReadText) -> None:
+        read = read_text(PARSER, lines({"step": 10, "loss": 2.5, "time": 35.2}))
+        assert read.scalars.wall_time.tolist() == [NO_TIME, NO_TIME]
+        assert values(read, "time") == {10: 35.2}
+
+    def test_records_without_a_step_or_a_loss_are_counted(self, read_text: ReadText) -> None:
+        read = read_text(PARSER, lines({"config": {"lr": 1e-4}, "seed": 1}, {"step": 10, "loss": 2.5}))
+        assert values(read, "loss") == {10: 2.5}
+        assert read.coverage.other["records without a step or a loss"] == 1
+
+
+class TestGotcha16Numbers:
+    def test_bare_nan_and_infinity_strings_and_the_largest_double(self, read_text: ReadText) -> None:
+        text = '{"step": 1, "loss": NaN, "a": Infinity, "b": "-inf", "c": "1,024", "d": 1.7976931348623157e+308,'
+        text += ' "e": "1.0E+04"}\n'
+        read = read_text(PARSER, text)
+        assert math.isnan(values(read, "loss")[1])
+        found = {tag: values(read, tag)[1] for tag in "abcde"}
+        assert found == {"a": math.inf, "b": -math.inf, "c": 1024.0, "d": math.inf, "e": 1e4}
+        assert len(of_kind(read, "nan_loss")) == 1
+
+    @pytest.mark.parametrize("number", ["1" * 400, "1" * 5_000, "-" + "9" * 400, "1e999"])
+    def test_numbers_beyond_all_bounds(self, read_text: ReadText, number: str) -> None:
+        read = read_text(
+            PARSER,
+            f'{{"step": 1, "loss": {number}}}\n{{"step": {number}, "loss": 2.5}}\n' + lines({"step": 2, "loss": 2.5}),
+        )
+        assert values(read, "loss")[2] == 2.5
+
+
+class TestGotcha25Axes:
+    def test_a_step_as_a_fraction_a_string_and_a_float(self, read_text: ReadText) -> None:
+        read = read_text(
+            PARSER,
+            lines({"step": "173/2353", "loss": 1.0}, {"step": "1,174", "loss": 2.0}, {"step": 1175.0, "loss": 3.0}),
+        )
+        assert values(read, "loss") == {173: 1.0, 1174: 2.0, 1175: 3.0}
+
+    def test_values_over_samples_and_tokens_say_so(self, read_text: ReadText) -> None:
+        read = read_text(PARSER, lines({"samples": 640, "loss": 2.5}, {"tokens": 1_310_720, "loss": 2.25}))
+        assert (values(read, "loss vs samples"), values(read, "loss vs tokens")) == ({640: 2.5}, {1_310_720: 2.25})
+
+    def test_with_only_epochs_an_epoch_is_a_step_and_the_run_says_so(self, read_text: ReadText) -> None:
+        read = read_text(
+            PARSER, lines({"epoch": 0, "train_loss": 2.5, "test_acc": 0.5}, {"epoch": 1, "train_loss": 2.25})
+        )
+        assert values(read, "train_loss") == {0: 2.5, 1: 2.25}
+        assert read.run is not None
+        assert read.run.metadata["step axis"] == "epoch"
+
+    def test_fractions_of_an_epoch_are_no_steps_and_the_records_are_numbered(self, read_text: ReadText) -> None:
+        read = read_text(PARSER, lines({"epoch": 0.5, "loss": 2.5}, {"epoch": 0.75, "loss": 2.25}))
+        assert values(read, "loss") == {1: 2.5, 2: 2.25}
+
+    def test_steps_that_count_anew_in_each_epoch_run_on(self, read_text: ReadText) -> None:
+        records = [{"epoch": epoch, "step": step, "loss": 2.5} for epoch in range(3) for step in range(4)]
+        read = read_text(PARSER, lines(*records))
+        assert list(values(read, "loss")) == list(range(12))
+        assert set(read.scalars.segment.tolist()) == {0}
+
+    def test_a_step_back_within_an_epoch_is_a_restart(self, read_text: ReadText) -> None:
+        records = [{"epoch": 0, "step": step, "loss": 2.5} for step in (0, 1, 2, 1, 2, 3)]
+        read = read_text(PARSER, lines(*records))
+        assert [segment for tag, segment, *_ in rows(read) if tag == "loss"] == [0, 0, 0, 1, 1, 1]
+
+
+class TestEpochSteps:
+    @pytest.mark.parametrize(
+        ("pairs", "running"),
+        [
+            # from 1
+            ([(1, 1), (1, 2), (2, 1), (2, 2), (3, 1)], [1, 2, 3, 4, 5]),
+            # from 0
+            ([(0, 0), (0, 9), (1, 0), (1, 9)], [0, 9, 10, 19]),
+            # never anew: the step is the global one
+            ([(0, 10), (0, 20), (1, 30), (2, 40)], [10, 20, 30, 40]),
+            # a restart at an epoch told before
+            ([(0, 0), (0, 9), (1, 0), (1, 9), (1, 0), (1, 9), (2, 0)], [0, 9, 10, 19, 10, 19, 20]),
+        ],
+    )
+    def test_they_run_on(self, pairs: list[tuple[int, int]], running: list[int]) -> None:
+        steps = EpochSteps({})
+        assert [steps.running(epoch, step) for epoch, step in pairs] == running
+
+
+class TestGotcha17TheEnd:
+    def test_a_whole_object_without_an_end_of_line_is_read(self, read_text: ReadText) -> None:
+        read = read_text(PARSER, lines({"step": 1, "loss": 2.5}).rstrip("\n"))
+        assert (values(read, "loss"), read.problems) == ({1: 2.5}, ())
+
+    def test_half_an_object_waits(self, read_text: ReadText) -> None:
+        read = read_text(PARSER, lines({"step": 1, "loss": 2.5}) + '{"step": 2, "loss": 2.')
+        assert (list(values(read, "loss")), len(read.problems)) == ([1], 1)
+
+
+def test_gotcha_27_a_summary_of_several_hundred_kilobytes_between_the_records(read_text: ReadText) -> None:
+    summary = json.dumps({"summary": {f"key{number}": "x" * 20 for number in range(20_000)}})
+    read = read_text(PARSER, lines({"step": 1, "loss": 2.5}) + summary + "\n" + lines({"step": 2, "loss": 2.25}))
+    assert values(read, "loss") == {1: 2.5, 2: 2.25}
