@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -172,6 +174,32 @@ def test_a_long_file_comes_in_pieces_with_adjacent_ranges(tmp_path: Path, monkey
     for piece in pieces[:-1]:
         rest = join(list(PARSER.read(Request(path=path, source="s", run="r", start=piece.end, state=piece.state))))
         assert len(rest.scalars) == 1000 - sum(len(p.scalars) for p in pieces if p.end <= piece.end)
+
+
+@pytest.mark.slow  # writes 350 MB
+def test_memory_stays_flat_whatever_the_size_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "events"
+    tags = [f"layers.{layer}.attention.dense.weight/grad_norm" for layer in range(2000)]
+    block = b"".join(scalar_record(tag, 1, 1.0) for tag in tags)
+    with path.open("wb") as stream:
+        stream.write(version())
+        for _ in range(2500):
+            stream.write(block)
+    code = """if True:
+        import resource, sys
+        from pathlib import Path
+        from replay_parsers.parser import Request
+        from replay_parsers.tensorboard import PARSER
+        pieces = PARSER.read(Request(path=Path(sys.argv[1]), source="events", run="run"))
+        print(sum(len(piece.scalars) for piece in pieces), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+    """
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True, timeout=250)  # compiles, where need be
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True, timeout=99
+    )
+    rows, megabytes = map(int, done.stdout.split())
+    assert rows == 2000 * 2500
+    assert megabytes < 350
 
 
 def test_an_event_with_more_values_than_the_columns_have_room_for(read_event_file: Read) -> None:

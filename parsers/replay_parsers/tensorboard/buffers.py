@@ -24,7 +24,7 @@ from replay_parsers.tensorboard.layout import (
 ROWS_A_PIECE = 2_000_000
 """Rows after which a piece is given out: 64 MB of columns."""
 
-_FEWEST_ROWS = 1024
+_SPARE_ROWS = 1024  # so that the last event of a piece, with its many values, does not make the columns grow
 _FEWEST_TAGS = 64
 _NAME_BYTES_A_TAG = 64
 
@@ -48,7 +48,7 @@ class Columns:
 
     def __init__(self, job: Job, rows: int) -> None:
         self._job = job
-        self._allocate(max(_FEWEST_ROWS, min(rows, ROWS_A_PIECE)))
+        self._allocate(min(rows, ROWS_A_PIECE) + _SPARE_ROWS)
 
     def _allocate(self, capacity: int) -> None:
         # Memory that is not written to costs nothing, so a generous estimate does no harm.
@@ -70,18 +70,19 @@ class Columns:
         return [self._tag, self._segment, self._step, self._wall_time, self._value]
 
     def grow(self) -> None:
-        """Double the room, keeping the rows."""
-        before = self._columns()
-        self._allocate(2 * len(self._tag))
+        """Double the room, keeping the rows; beyond what a piece needs only for an event that needs more."""
+        before, room, enough = self._columns(), len(self._tag), ROWS_A_PIECE + _SPARE_ROWS
+        doubled = 2 * room + _SPARE_ROWS
+        self._allocate(min(doubled, enough) if room < enough else doubled)
         for old, new in zip(before, self._columns(), strict=True):
             new[: len(old)] = old
 
     def take(self, tags: tuple[str, ...], rows_expected: int) -> Scalars:
-        """The rows written so far, which become the caller's; room for ``rows_expected`` is made anew."""
+        """The rows written so far, which become the caller's; room for ``rows_expected`` (0: none) is made anew."""
         rows = self._job[layout.ROWS]
         taken = [column[:rows] if 4 * rows > len(column) else column[:rows].copy() for column in self._columns()]
         self._job[layout.ROWS] = 0
-        self._allocate(max(_FEWEST_ROWS, min(rows_expected, ROWS_A_PIECE)))
+        self._allocate(min(rows_expected, ROWS_A_PIECE) + _SPARE_ROWS if rows_expected else 0)
         return Scalars(tags=tags, tag=taken[0], segment=taken[1], step=taken[2], wall_time=taken[3], value=taken[4])
 
 
