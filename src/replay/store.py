@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from replay.rules import Flag
+    from replay_parsers.records import Records
 
 __all__ = ["EventStore", "IngestReport", "Progress", "SourceReport", "StoreError"]
 
@@ -287,6 +288,12 @@ class EventStore:
         from replay.storage import overview
 
         return self._answer(lambda snapshot: overview.findings(self.folder, snapshot))
+
+    def records(self, run: str) -> list[Records]:
+        """What each source says of ``run``, as its parser gave it and in its own order; without scalars."""
+        from replay.storage.as_records import records_of
+
+        return self._answer(lambda snapshot: records_of(self.folder, snapshot, run))
 
     def ledger(self) -> pd.DataFrame:
         """What became of every source, by name.

@@ -1,0 +1,254 @@
+"""Dates: against the launches named under them, against their neighbours, and the clocks they are read from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from replay.audit.book import DAY, HALF_HOUR, Entry, Moment, Notes, Telling
+from replay.audit.slips import best, moment_slips
+from replay_parsers.chronicles.clock import epochs
+from replay_parsers.records import TimePrecision
+
+EARLY = timedelta(minutes=20)
+"""People write the heading when the launch is under way: it may be a little later than the launch."""
+_ENOUGH = 4
+_DISORDER = 0.25
+_EXACT = (TimePrecision.MINUTE, TimePrecision.SECOND)
+
+
+def launcher_offset(telling: Telling) -> timedelta | None:
+    """How far the clock in the launches' names is ahead of UTC, as the source was read; None without launches."""
+    votes: Counter[timedelta] = Counter()
+    for entry in telling.entries:
+        for stamp, event in entry.launches:
+            if event.time is not None and event.time_precision is TimePrecision.SECOND:
+                votes[HALF_HOUR * round((stamp - event.time.astimezone(UTC)) / HALF_HOUR)] += 1
+    return votes.most_common(1)[0][0] if votes else None
+
+
+def launched(entry: Entry, offset: timedelta | None) -> datetime | None:
+    """The entry's first launch, in UTC."""
+    stamps = [stamp for stamp, _ in entry.launches]
+    return min(stamps) - offset if stamps and offset is not None else None
+
+
+def check(telling: Telling, notes: Notes) -> dict[int, Moment | None]:
+    """Test every date; returns for each entry number found wrong the likely moment, None where it is open."""
+    doubts: dict[int, Moment | None] = {}
+    offset = launcher_offset(telling)
+    two_clocks(telling, offset, notes)
+    _impossible(telling, notes, doubts)
+    _against_launches(telling, offset, notes, doubts)
+    for entries in telling.by_source().values():
+        _in_order(telling, entries, offset, notes, doubts)
+    return doubts
+
+
+def two_clocks(telling: Telling, offset: timedelta | None, notes: Notes) -> None:
+    """Headings and the names of launches on different clocks: the offset is established from the pairs."""
+    pairs = [
+        (entry, stamp)
+        for entry in telling.entries
+        if entry.printed is not None and entry.printed.precision in _EXACT
+        for stamp in [min((stamp for stamp, _ in entry.launches), default=None)]
+        if stamp is not None
+    ]
+    if len(pairs) < _ENOUGH:
+        return
+    notes.compared["clocks"] += len(pairs)
+    ahead = _ahead([entry.printed.local - stamp for entry, stamp in pairs if entry.printed is not None])
+    if not ahead:
+        return
+    # Seconds since 1970 in the names of event files know no zone: they tell the launcher's clock.
+    files = epochs(telling.text)
+    near = [
+        HALF_HOUR * round((stamp - began) / HALF_HOUR)
+        for began in files
+        for _, stamp in pairs
+        if abs((stamp - began) - HALF_HOUR * round((stamp - began) / HALF_HOUR)) < timedelta(minutes=5)
+        and abs(stamp - began) < timedelta(hours=14)
+    ]
+    known = Counter(near).most_common(1)[0][0] if near else offset
+    names = "another clock" if known is None else _zone_name(known)
+    headings = f"{_hours(ahead)} ahead of them" if known is None else _zone_name(known + ahead)
+    prompt = sum(
+        -EARLY <= ahead - (entry.printed.local - stamp) < DAY for entry, stamp in pairs if entry.printed is not None
+    )
+    notes.add(
+        telling,
+        pairs[0][0],
+        "clock",
+        (f"headings: {headings}", f"launch names: {names}"),
+        f"headings are printed in {headings}, launch names in {names}",
+        f"{prompt} of {len(pairs)} launches follow their heading within a day if headings run {_hours(ahead)} ahead"
+        + (f"; {len(near)} event files begin within minutes of a launch in {names}" if near else ""),
+    )
+    # It concerns the whole book, though its place is the first pair.
+    notes.findings[-1] = replace(notes.findings[-1], incident=None)
+
+
+def _ahead(differences: Sequence[timedelta]) -> timedelta | None:
+    """The least offset, by half hours, for which hardly any launch precedes its heading and some follow at once."""
+    allowed = max(1, len(differences) // 8)
+    for half_hours in range(-24, 29):
+        offset = HALF_HOUR * half_hours
+        if sum(difference - offset > EARLY for difference in differences) <= allowed:
+            prompt = sum(-EARLY <= offset - difference <= timedelta(minutes=45) for difference in differences)
+            return offset if prompt >= 2 else None
+    return None
+
+
+def _hours(offset: timedelta) -> str:
+    return f"{offset / timedelta(hours=1):g} h"
+
+
+def _zone_name(offset: timedelta) -> str:
+    return "UTC" if not offset else f"UTC{offset / timedelta(hours=1):+g}"
+
+
+def _impossible(telling: Telling, notes: Notes, doubts: dict[int, Moment | None]) -> None:
+    for entry in telling.entries:
+        if entry.impossible is not None:
+            notes.add(
+                telling,
+                entry,
+                "clock",
+                (f"printed: {entry.impossible}", "no calendar has this date"),
+                None,
+                "the day does not exist in that month",
+            )
+            doubts[entry.number] = None
+
+
+def _against_launches(
+    telling: Telling, offset: timedelta | None, notes: Notes, doubts: dict[int, Moment | None]
+) -> None:
+    lags = [
+        (entry, entry.printed, start - entry.printed.earliest)
+        for entry in telling.entries
+        if entry.printed is not None
+        and entry.printed.precision in _EXACT
+        and (start := launched(entry, offset)) is not None
+    ]
+    wrong = [(entry, printed, lag) for entry, printed, lag in lags if not -EARLY <= lag < DAY]
+    if len(lags) < _ENOUGH or len(wrong) > _DISORDER * len(lags):
+        if lags:
+            notes.unchecked["dates against launches"] = "launches do not regularly follow their headings"
+        return
+    notes.compared["dates against launches"] += len(lags)
+    for entry, printed, lag in wrong:
+        days = (lag + EARLY) // DAY
+        likely = printed.moved(days * DAY)
+        doubts[entry.number] = likely
+        notes.add(
+            telling,
+            entry,
+            "clock",
+            (f"printed: {printed}", f"its launch: {printed.local + lag:%Y-%m-%d %H:%M:%S} on the same clock"),
+            str(likely),
+            f"the launch comes {lag / timedelta(hours=1):.1f} h after the printed time, where the other "
+            f"{len(lags) - len(wrong)} launches come at once or within a day",
+        )
+    for entry in telling.entries:
+        for stamp, event in entry.launches:
+            if event.time is None or event.time_precision is not TimePrecision.SECOND or offset is None:
+                continue
+            off = event.time.astimezone(UTC) - (stamp - offset)
+            if abs(off) > timedelta(minutes=2):
+                notes.add(
+                    telling,
+                    entry,
+                    "launch_time",
+                    (
+                        f"told: {event.time.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC",
+                        f"in its name: {stamp:%Y-%m-%d %H:%M:%S}",
+                    ),
+                    f"{stamp - offset:%Y-%m-%d %H:%M:%S} UTC",
+                    f"all other launches are told as their names say, on {_zone_name(offset)}",
+                )
+
+
+def _in_order(
+    telling: Telling,
+    entries: Sequence[Entry],
+    offset: timedelta | None,
+    notes: Notes,
+    doubts: dict[int, Moment | None],
+) -> None:
+    dated = [
+        (entry, doubts.get(entry.number) or entry.printed)
+        for entry in entries
+        if entry.printed is not None and doubts.get(entry.number, entry.printed) is not None
+    ]
+    known = [(entry, moment) for entry, moment in dated if moment is not None]
+    if len(known) < _ENOUGH:
+        if known:
+            notes.unchecked["order of dates"] = "too few dated entries"
+        return
+    weights = [3 if launched(entry, offset) is not None else 1 for entry, _ in known]
+    kept = _longest_in_order([moment for _, moment in known], weights)
+    if len(known) - len(kept) > _DISORDER * len(known):
+        notes.unchecked["order of dates"] = "the entries are not kept in the order of time"
+        return
+    notes.compared["order of dates"] += len(known)
+    for place, (entry, moment) in enumerate(known):
+        if place in kept or entry.number in doubts:
+            continue
+        before = max((_last(*known[one], offset) for one in kept if one < place), default=None)
+        after = min((known[one][1].latest for one in kept if one > place), default=None)
+        _out_of_place(telling, entry, moment, (before, after), notes, doubts)
+
+
+def _last(entry: Entry, moment: Moment, offset: timedelta | None) -> datetime:
+    """The last time that an entry speaks of: what comes after it is later."""
+    launch = launched(entry, offset)
+    return moment.earliest if launch is None else max(moment.earliest, launch)
+
+
+def _out_of_place(
+    telling: Telling,
+    entry: Entry,
+    moment: Moment,
+    between: tuple[datetime | None, datetime | None],
+    notes: Notes,
+    doubts: dict[int, Moment | None],
+) -> None:
+    before, after = between
+    # The neighbours' times are in UTC; the print's own offset makes them comparable with it.
+    ahead = moment.local - moment.earliest
+    first = (before or moment.earliest - 60 * DAY) + ahead
+    last = (after or moment.latest + 60 * DAY) + ahead
+    if moment.precision is TimePrecision.DAY:
+        first = datetime(first.year, first.month, first.day, tzinfo=UTC)
+    candidates = best(moment_slips(moment.local, first, last), moment.local)
+    likely = [moment.moved(time - moment.local) for time in candidates]
+    doubts[entry.number] = likely[0] if len(likely) == 1 else None
+    bounds = " to ".join("?" if time is None else f"{time + ahead:%Y-%m-%d %H:%M}" for time in between)
+    notes.add(
+        telling,
+        entry,
+        "date_order",
+        (f"printed: {moment}", f"between its neighbours: {bounds}"),
+        " or ".join(str(one) for one in likely[:3]) if 0 < len(likely) <= 3 else None,
+        "the entries before and after it agree with each other, and it lies outside"
+        + ("; the likely date differs in the fewest digits" if likely else ""),
+    )
+
+
+def _longest_in_order(moments: Sequence[Moment], weights: Sequence[int]) -> set[int]:
+    """The places of the heaviest run of moments of which none is certainly before an earlier one."""
+    total = list(weights)
+    previous = [-1] * len(moments)
+    for place, moment in enumerate(moments):
+        for earlier in range(place):
+            if moments[earlier].earliest <= moment.latest and total[earlier] + weights[place] > total[place]:
+                total[place], previous[place] = total[earlier] + weights[place], earlier
+    place = max(range(len(moments)), key=total.__getitem__)
+    kept = set()
+    while place >= 0:
+        kept.add(place)
+        place = previous[place]
+    return kept
