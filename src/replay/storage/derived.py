@@ -8,21 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from replay.storage import frames, schema
 from replay.storage.ledger import Ledger, Snapshot
 from replay.storage.parts import PartWriter, read_table, remark, serialise
-from replay.storage.query import derived_path, events_table, scalars_table
+from replay.storage.query import derived_path, events_table
+from replay.storage.scalar_frames import measurements
 
 if TYPE_CHECKING:
     from replay_parsers.records import Event
 
 _BASIS = "replay.basis"
-_WHOLE = ("segment", "step")
 _TRIES = 10
 
 
@@ -32,26 +33,12 @@ def attempts(store: Path, snapshot: Snapshot, run: str) -> pd.DataFrame:
 
     path = store / derived_path("attempts", run)
     if remark(path, _BASIS) != snapshot.basis(run):
-        return _compute_attempts(store, snapshot, run, scalars(store, snapshot, run))
+        return _compute_attempts(store, snapshot, run, measurements(store, snapshot, run))
     rows = read_table(path)
     frame = frames.frame(rows.add_column(0, "run", pa.array([run] * len(rows), pa.string())))
     pieces = [[lineage.Piece(**piece) for piece in pieces] for pieces in rows[lineage.PIECES].to_pylist()]
     frame[lineage.PIECES] = pd.Series(pieces, dtype=object, index=frame.index)
     return frame
-
-
-def scalars(
-    store: Path,
-    snapshot: Snapshot,
-    run: str,
-    tags: Sequence[str] | None = None,
-    steps: tuple[int | None, int | None] | None = None,
-) -> pd.DataFrame:
-    """The scalars of ``run`` as a DataFrame without attempts, in the order of tag, step and source."""
-    table = scalars_table(store, snapshot.parts("scalars", run), tags, steps)
-    frame = frames.frame(table, whole=_WHOLE)
-    frame.insert(0, "run", pd.Series([run] * len(frame), dtype="str"))
-    return frame.sort_values(["tag", "step"], kind="stable", ignore_index=True)
 
 
 def _compute_attempts(store: Path, snapshot: Snapshot, run: str, of_run: pd.DataFrame) -> pd.DataFrame:
@@ -87,12 +74,12 @@ def write(store: Path, snapshot: Snapshot, run: str) -> None:
     from replay import lineage, signals
     from replay.storage.records_as_tables import events_table as as_table
 
-    of_run = scalars(store, snapshot, run)
+    of_run = measurements(store, snapshot, run)
     its_attempts = _compute_attempts(store, snapshot, run, of_run)
     found: list[Event] = []
     if len(of_run):
         of_run = lineage.assign(of_run, its_attempts)
-        of_run["signal"] = signal_column(of_run["tag"], signals.signal_of)
+        of_run["signal"] = _signals(of_run["tag"], signals.signal_of)
         if find_spec("replay.derive") is not None:
             from replay import derive
 
@@ -109,6 +96,9 @@ def write(store: Path, snapshot: Snapshot, run: str) -> None:
     writer.settle()
 
 
-def signal_column(tags: pd.Series[str], signal_of: Callable[[str], str | None]) -> pd.Series[str]:
+def _signals(tags: pd.Series[Any], signal_of: Callable[[str], str | None]) -> Any:
     """The signal of each tag, missing where it has none."""
-    return tags.map({tag: signal_of(tag) for tag in tags.unique()}).astype("str")
+    signals = [signal_of(str(tag)) for tag in tags.cat.categories]
+    names = sorted({signal for signal in signals if signal is not None})
+    places = np.array([-1 if signal is None else names.index(signal) for signal in signals], dtype=np.int32)
+    return frames.categories(places[tags.cat.codes.to_numpy()], names)

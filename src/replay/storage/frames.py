@@ -7,11 +7,13 @@ or ``Int64`` where they can be missing, measures ``float64``; lists and dictiona
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
+from numpy.typing import NDArray
 
 TIME_TYPE = "datetime64[us, UTC]"
 
@@ -38,6 +40,12 @@ def _column(column: pa.ChunkedArray, whole: bool) -> pd.Series[Any]:
     return pd.Series(column.to_pandas(), dtype="bool" if pa.types.is_boolean(kind) else "float64")
 
 
+def categories(codes: NDArray[np.int32], names: Sequence[str]) -> Any:
+    """A column of ``names`` by their numbers (-1: missing), as pandas' Categorical."""
+    kind = pd.CategoricalDtype(pd.Series(list(names), dtype="str"))
+    return pd.Categorical.from_codes(codes, dtype=kind)
+
+
 def empty(columns: pa.Schema, *, whole: Collection[str] = ()) -> pd.DataFrame:
     """A DataFrame of ``columns`` without rows."""
     return frame(columns.empty_table(), whole=whole)
@@ -58,7 +66,7 @@ def conform(given: pd.DataFrame, columns: pa.Schema, what: str) -> pa.Table:
 
 def _array(series: pd.Series[Any], kind: pa.DataType) -> pa.Array:
     measures = pa.types.is_floating(kind)
-    values = []
+    values: list[Any] = []
     for value in series:
         plain = value.item() if hasattr(value, "item") else value
         # A DataFrame cannot tell a missing measure from NaN, which is data: both are kept as NaN.

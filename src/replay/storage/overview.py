@@ -13,6 +13,7 @@ import pyarrow as pa
 from replay.storage import derived, frames, merge, schema
 from replay.storage.ledger import Snapshot
 from replay.storage.query import Steps, source_table, tag_counts
+from replay.storage.scalar_frames import scalars as read_scalars
 from replay_parsers.records import ProblemKind
 
 _RUN_COLUMNS = pa.schema(
@@ -144,7 +145,7 @@ def scalars(
         from replay.signals import tags_for
 
         tags = tags_for(signal, list(tag_counts(store / part.path for _, part in snapshot.parts("scalars", run))))
-    frame = derived.scalars(store, snapshot, run, tags, steps)
+    frame = read_scalars(store, snapshot, run, tags, steps)
     its_attempts = derived.attempts(store, snapshot, run)
     frame = lineage.surviving(frame, its_attempts) if surviving else lineage.assign(frame, its_attempts)
     if signal is not None:

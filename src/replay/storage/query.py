@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from replay.storage import schema
@@ -18,6 +16,8 @@ from replay.storage.ledger import Entry, Part, Snapshot
 from replay.storage.parts import open_part, read_groups, read_table
 
 Steps = tuple[int | None, int | None]
+
+_LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 def events_table(store: Path, snapshot: Snapshot, runs: Sequence[str], *, derived: bool) -> pa.Table:
@@ -103,14 +103,20 @@ def _matching_groups(file: pq.ParquetFile, tags: Sequence[str] | None, steps: St
 
 
 def _matching_rows(table: pa.Table, tags: Sequence[str] | None, steps: Steps | None) -> pa.Table:
-    conditions = []
+    wanted = np.ones(len(table), dtype=bool)
     if tags is not None:
-        conditions.append(pc.is_in(table["tag"].cast(pa.string()), pa.array(list(tags), pa.string())))
-    if steps is not None and steps[0] is not None:
-        conditions.append(pc.greater_equal(table["step"], steps[0]))
-    if steps is not None and steps[1] is not None:
-        conditions.append(pc.less_equal(table["step"], steps[1]))
-    return table.filter(reduce(pc.and_, conditions)) if conditions else table
+        # Compared once a name, not once a row.
+        table = table.unify_dictionaries().combine_chunks()
+        names = table["tag"].chunk(0).dictionary.to_pylist() if len(table) else []
+        codes = [code for code, name in enumerate(names) if name in tags]
+        if len(table):
+            wanted &= np.isin(np.asarray(table["tag"].chunk(0).indices), codes)
+    if steps is not None:
+        step = table["step"].to_numpy()
+        wanted &= (step >= (steps[0] if steps[0] is not None else _LEAST)) & (
+            step <= (steps[1] if steps[1] is not None else _GREATEST)
+        )
+    return table if wanted.all() else table.filter(pa.array(wanted))
 
 
 def tag_counts(paths: Iterable[Path]) -> dict[str, tuple[int, int, int]]:
