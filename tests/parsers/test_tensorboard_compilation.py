@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from event_file_writer import crc32c, masked, scalar_file
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core import caching
 
@@ -60,6 +60,7 @@ def test_the_published_check_values_of_crc32c(data: bytes, checksum: int) -> Non
     assert decoder.mask_checksum(checksum) == masked(checksum)
 
 
+@settings(deadline=None)  # the first call compiles
 @given(data=st.binary(max_size=100), cut=st.integers(0, 100))
 def test_tables_and_whatever_is_in_use_agree_with_one_byte_at_a_time(data: bytes, cut: int) -> None:
     expected = crc32c(data)
@@ -69,6 +70,7 @@ def test_tables_and_whatever_is_in_use_agree_with_one_byte_at_a_time(data: bytes
 
 
 @needs_instruction
+@settings(deadline=None)  # the first call compiles
 @given(data=st.binary(max_size=100), cut=st.integers(0, 100))
 def test_the_instruction_agrees_with_the_tables(data: bytes, cut: int) -> None:
     assert extend(BY_INSTRUCTION, data) == extend(BY_TABLES, data)
