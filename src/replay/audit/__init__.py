@@ -119,7 +119,7 @@ def _audit(run: str, told: Sequence[Telling]) -> AuditReport:
     clock: ClockModel | None = None
     told = [replace(telling, run=_described(telling.run, told)) for telling in told]
     for telling in told:
-        moments = dates.check(telling, notes)
+        moments = dates.check(telling, notes, steps.fits_clock(telling))
         model = steps.check(telling, moments, notes)
         clock = clock or model
         settings.check(telling, notes)

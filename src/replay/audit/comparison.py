@@ -12,6 +12,8 @@ from replay_parsers.records import Event, TimePrecision
 _VALUES = ("step_end", "before", "after", "lost_steps", "lost_hours")
 _EXACT = (TimePrecision.SECOND, TimePrecision.MINUTE)
 _TOLERANCE = 1e-6
+_WELL = frozenset({EventKind.RECOVERED, EventKind.RECOVERED_BY_ITSELF, EventKind.COMPLETED})
+_ILL = frozenset({EventKind.RECURRED, EventKind.WORSENED, EventKind.ABANDONED})
 
 
 def check(tellings: Sequence[Telling], notes: Notes) -> None:
@@ -35,6 +37,9 @@ def _compare(one: Telling, entry: Entry, other: Telling, match: Entry, notes: No
         told, heard = _kinds(entry, role), _kinds(match, role)
         if told and heard and not set(told) & set(heard):
             _tell(one, entry, other, notes, (", ".join(told), ", ".join(heard)))
+    ends = [{event.kind for event in each.outcomes} for each in (entry, match)]
+    if (ends[0] and ends[1]) and any(ends[i] <= _WELL and ends[1 - i] <= _ILL for i in (0, 1)):
+        _tell(one, entry, other, notes, (", ".join(sorted(ends[0])), ", ".join(sorted(ends[1]))))
 
 
 def _tell(one: Telling, entry: Entry, other: Telling, notes: Notes, readings: tuple[str, str]) -> None:

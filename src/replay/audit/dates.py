@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -35,7 +35,11 @@ def launched(entry: Entry, offset: timedelta | None) -> datetime | None:
     return min(stamps) - offset if stamps and offset is not None else None
 
 
-def check(telling: Telling, notes: Notes) -> dict[int, Moment | None]:
+Fits = Callable[[Entry, Moment, Mapping[int, Moment | None]], bool]
+"""Whether an entry's steps could have been reached at a time, given the likely times of the doubtful others."""
+
+
+def check(telling: Telling, notes: Notes, fits: Fits) -> dict[int, Moment | None]:
     """Test every date; returns for each entry number found wrong the likely moment, None where it is open."""
     doubts: dict[int, Moment | None] = {}
     offset = launcher_offset(telling)
@@ -43,7 +47,7 @@ def check(telling: Telling, notes: Notes) -> dict[int, Moment | None]:
     _impossible(telling, notes, doubts)
     _against_launches(telling, offset, notes, doubts)
     for entries in telling.by_source().values():
-        _in_order(telling, entries, offset, notes, doubts)
+        _in_order(telling, entries, offset, notes, doubts, fits)
     return doubts
 
 
@@ -177,6 +181,7 @@ def _in_order(
     offset: timedelta | None,
     notes: Notes,
     doubts: dict[int, Moment | None],
+    fits: Fits,
 ) -> None:
     dated = [
         (entry, doubts.get(entry.number) or entry.printed)
@@ -199,7 +204,7 @@ def _in_order(
             continue
         before = max((_last(*known[one], offset) for one in kept if one < place), default=None)
         after = min((known[one][1].latest for one in kept if one > place), default=None)
-        _out_of_place(telling, entry, moment, (before, after), notes, doubts)
+        _out_of_place(telling, entry, moment, (before, after), notes, doubts, fits)
 
 
 def _last(entry: Entry, moment: Moment, offset: timedelta | None) -> datetime:
@@ -215,6 +220,7 @@ def _out_of_place(
     between: tuple[datetime | None, datetime | None],
     notes: Notes,
     doubts: dict[int, Moment | None],
+    fits: Fits,
 ) -> None:
     before, after = between
     # The neighbours' times are in UTC; the print's own offset makes them comparable with it.
@@ -223,8 +229,10 @@ def _out_of_place(
     last = (after or moment.latest + 60 * DAY) + ahead
     if moment.precision is TimePrecision.DAY:
         first = datetime(first.year, first.month, first.day, tzinfo=UTC)
-    candidates = best(moment_slips(moment.local, first, last), moment.local)
-    likely = [moment.moved(time - moment.local) for time in candidates]
+    candidates = moment_slips(moment.local, first, last)
+    possible = [time for time in candidates if fits(entry, moment.moved(time - moment.local), doubts)]
+    by_clock = 0 < len(possible) < len(candidates)
+    likely = [moment.moved(time - moment.local) for time in best(possible or candidates, moment.local)]
     doubts[entry.number] = likely[0] if len(likely) == 1 else None
     bounds = " to ".join("?" if time is None else f"{time + ahead:%Y-%m-%d %H:%M}" for time in between)
     notes.add(
@@ -234,7 +242,8 @@ def _out_of_place(
         (f"printed: {moment}", f"between its neighbours: {bounds}"),
         " or ".join(str(one) for one in likely[:3]) if 0 < len(likely) <= 3 else None,
         "the entries before and after it agree with each other, and it lies outside"
-        + ("; the likely date differs in the fewest digits" if likely else ""),
+        + ("; the likely date differs in the fewest digits" if likely else "")
+        + (" of those at which its steps could be reached" if likely and by_clock else ""),
     )
 
 

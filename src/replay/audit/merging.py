@@ -10,7 +10,6 @@ from replay_parsers.records import Finding
 _FAMILIES = {
     "clock": "date",
     "date_order": "date",
-    "launch_time": "date",
     "step_against_clock": "step",
     "step_order": "step",
     "checkpoint_grid": "step",

@@ -14,6 +14,7 @@ _NUMBER = re.compile(r"(?<![\w.])-?\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])|
 _RISES = frozenset({EventKind.LOSS_SPIKE, EventKind.LOSS_EXPLOSION, EventKind.GRAD_NORM_SPIKE, EventKind.DIVERGENCE})
 _FALLS = frozenset({EventKind.LOSS_SCALE_DROP, EventKind.THROUGHPUT_DROP})
 _NEAR = 200
+Range = tuple[int, int]
 _LOGGED = 1e-3
 """A value read off a log differs that much from the one set: 5.999E-05 for 6e-5."""
 
@@ -21,12 +22,12 @@ _LOGGED = 1e-3
 def check(telling: Telling, notes: Notes) -> None:
     """Test every option, skip range and changed value."""
     seen: list[int] = []
+    skipped: set[Range] = set()
     for entry in telling.entries:
         seen += _seen_steps(entry)
+        _skips(telling, entry, seen, skipped, notes)
         for event in entry.events:
-            if event.kind is EventKind.SKIP_BATCHES:
-                _skip(telling, entry, event, seen, notes)
-            elif event.detail.get("flag"):
+            if event.kind is not EventKind.SKIP_BATCHES and event.detail.get("flag"):
                 _flag(telling, entry, event, notes)
             _direction(telling, entry, event, notes)
             _lengths(telling, entry, event, notes)
@@ -38,66 +39,57 @@ def _seen_steps(entry: Entry) -> list[int]:
     return steps + [int(event.before) for event in entry.of_kind(*BACK) if event.before is not None]
 
 
-def _skip(telling: Telling, entry: Entry, event: Event, seen: list[int], notes: Notes) -> None:
-    if event.step is None or event.step_end is None:
-        return
-    first, last = event.step, event.step_end
-    flagged = list(ranges(event.detail.get("flag", "")))
+def _skips(telling: Telling, entry: Entry, seen: list[int], before: set[Range], notes: Notes) -> None:
+    """The ranges of batches that an entry skips; ``before`` are those of earlier entries, and grows.
+
+    An option often repeats the ranges of earlier restarts: they do nothing any more, and are no fault beside a new one.
+    """
+    told = {
+        (event.step, event.step_end): event.detail.get("flag", "")
+        for event in entry.of_kind(EventKind.SKIP_BATCHES)
+        if event.step is not None and event.step_end is not None
+    }
+    flagged = {one for flag in told.values() for one in ranges(flag)}
     back = [step for one in entry.of_kind(*BACK) if (step := printed_step(one)) is not None]
+    notes.compared["skipped ranges against what was seen"] += len(told)
     if flagged:
         notes.compared["options against words"] += 1
-        if (first, last) not in flagged:
-            _flag_clash(telling, entry, (first, last), flagged, back, seen, notes)
-    notes.compared["skipped ranges against what was seen"] += 1
-    others = [
-        (one.step, one.step_end)
-        for one in entry.of_kind(EventKind.SKIP_BATCHES)
-        if one is not event and one.step is not None and one.step_end is not None
-    ]
+        if set(told) != flagged:
+            _flag_clash(telling, entry, sorted(set(told)), sorted(flagged), back, seen, notes)
+    for one in sorted(set(told) - before):
+        _skip(telling, entry, one, back, seen, notes)
+    before |= set(told)
+
+
+def _skip(telling: Telling, entry: Entry, one: Range, back: list[int], seen: list[int], notes: Notes) -> None:
+    first, last = one
+    skipped = f"skipped: steps {first} to {last}"
+    goes_on = f"training goes on from step {back[0]}" if back else ""
     if back and last <= min(back):
-        # An option repeats the ranges of earlier restarts; those do nothing, and are no fault beside one that does.
-        if not any(other_last > min(back) for _, other_last in others):
-            notes.add(
-                telling,
-                entry,
-                "skip_range",
-                (f"skipped: steps {first} to {last}", f"training goes on from step {min(back)}"),
-                None,
-                "a range that ends before the step that training goes on from skips nothing",
-            )
+        reasons = "a range that ends before the step that training goes on from skips nothing"
+        notes.add(telling, entry, "skip_range", (skipped, goes_on), None, reasons)
+    elif back and first > max(back) + _NEAR:
+        reasons = "the batches between the checkpoint and the range would be trained on again"
+        notes.add(telling, entry, "skip_range", (skipped, goes_on), f"from step {max(back) + 1}", reasons)
     elif _seen_steps(entry) and not any(first - _NEAR <= step <= last + _NEAR for step in seen):
-        notes.add(
-            telling,
-            entry,
-            "skip_range",
-            (f"skipped: steps {first} to {last}", f"last seen at step {seen[-1]}"),
-            None,
-            "the range covers no step at which anything was seen, here or before",
-        )
-    elif back and first > max(back) + _NEAR and not others:
-        notes.add(
-            telling,
-            entry,
-            "skip_range",
-            (f"skipped: steps {first} to {last}", f"training goes on from step {max(back)}"),
-            f"from step {max(back) + 1}",
-            "the batches between the checkpoint and the range would be trained on again",
-        )
+        reasons = "the range covers no step at which anything was seen, here or before"
+        notes.add(telling, entry, "skip_range", (skipped, f"last seen at step {seen[-1]}"), None, reasons)
 
 
 def _flag_clash(
     telling: Telling,
     entry: Entry,
-    prose: tuple[int, int],
-    flagged: list[tuple[int, int]],
+    told: list[Range],
+    flagged: list[Range],
     back: list[int],
     seen: list[int],
     notes: Notes,
 ) -> None:
-    def fits(one: tuple[int, int]) -> tuple[bool, bool]:
+    def fits(one: Range) -> tuple[bool, bool]:
         return any(one[0] - 2 <= step <= one[0] for step in back), any(one[0] <= step <= one[1] for step in seen[-3:])
 
-    flag = max(flagged, key=fits)
+    flag = max((one for one in flagged if one not in told), key=fits, default=flagged[-1])
+    prose = max((one for one in told if one not in flagged), key=fits, default=told[-1])
     likely = prose if fits(prose) > fits(flag) else flag if fits(flag) > fits(prose) else None
     notes.add(
         telling,
@@ -225,23 +217,36 @@ def _batch(telling: Telling, step: int | None) -> int | None:
 
 
 def _chains(telling: Telling, notes: Notes) -> None:
-    """The value before a change must be one that the setting is known to have had."""
-    known: dict[str, list[float]] = {}
+    """The value before a change must be the one that the setting was last given.
+
+    What was given up again may count or not: a later entry goes on from it, or from what was before.
+    """
+    known: dict[str, list[tuple[float, bool]]] = {}
+    doubted: dict[str, list[float]] = {}
     for entry in telling.entries:
+        given_up = any(event.kind is EventKind.ABANDONED for event in entry.outcomes)
         for event in entry.events:
             if event.field is None or event.role is not Role.INTERVENTION or event.kind in BACK:
                 continue
             values = known.setdefault(event.field, [])
             lasting = event.step_end is None and not {"steps", "lasting", "model"} & set(event.detail)
+            kept = [value for value, dropped in values if not dropped]
+            possible = [value for value, _ in values[-1:]] + kept[-1:] + doubted.pop(event.field, [])
             if lasting and event.before is not None and values:
                 notes.compared["values"] += 1
-                if not _among(event.before, values, _LOGGED):
+                # A schedule lowers the learning rate by itself.
+                decayed = event.field == "learning_rate" and event.before < max(possible)
+                if not decayed and not _among(event.before, possible, _LOGGED):
+                    # Told once: what comes next may go on from either end of the doubtful change.
+                    doubted[event.field] = [event.before]
                     notes.add(
                         telling,
                         entry,
                         "value_chain",
-                        (f"before this change: {event.field} {event.before:g}", f"last set to: {values[-1]:g}"),
-                        f"{values[-1]:g}",
-                        "no earlier entry gives the setting that value",
+                        (f"before this change: {event.field} {event.before:g}", f"last set to: {values[-1][0]:g}"),
+                        f"{values[-1][0]:g}",
+                        "no earlier entry left the setting at that value",
                     )
-            values += [value for value in (event.before, event.after) if value is not None]
+            # A change for a number of steps ends by itself: what was before counts on.
+            after = event.after if lasting else event.before if event.kind is EventKind.LR_CHANGE else event.after
+            values += [(value, given_up) for value in (after,) if value is not None]

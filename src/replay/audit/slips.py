@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 from datetime import datetime, timedelta
 
 _DAY = timedelta(days=1)
+_RANGE = re.compile(r"(?<![\w.])(\d{1,12})-(\d{1,12})(?![\w.])")
 
 
 def number_slips(value: int) -> set[int]:
@@ -63,10 +64,6 @@ def best(candidates: list[datetime], printed: datetime) -> list[datetime]:
     return [time for time in candidates if wrong_digits(printed, time) == fewest]
 
 
-def ranges(text: str) -> Iterator[tuple[int, int]]:
-    """The ranges of whole numbers in a command-line option: ``40701-40900``."""
-    import re
-
-    for first, last in re.findall(r"(?<![\w.])(\d{1,12})-(\d{1,12})(?![\w.])", text):
-        if int(first) <= int(last):
-            yield int(first), int(last)
+def ranges(text: str) -> list[tuple[int, int]]:
+    """The ranges of whole numbers in a command-line option (``40701-40900``), also where they run backwards."""
+    return [(int(first), int(last)) for first, last in _RANGE.findall(text)]

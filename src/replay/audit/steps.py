@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 from math import gcd
@@ -23,6 +23,7 @@ _SHOWS_LATER = (
     EventKind.WORSENED,
 )
 _ENOUGH = 6
+_FEW = 4
 
 
 def check(telling: Telling, moments: Mapping[int, Moment | None], notes: Notes) -> ClockModel | None:
@@ -43,6 +44,24 @@ def check(telling: Telling, moments: Mapping[int, Moment | None], notes: Notes) 
     for entry in telling.entries:
         _within(telling, entry, notes)
     return model
+
+
+def fits_clock(telling: Telling) -> Callable[[Entry, Moment, Mapping[int, Moment | None]], bool]:
+    """A test of whether an entry's steps could have been reached at a given time, by the clock model."""
+    model = clock_model(telling, anchors(telling, {}))
+
+    def fits(entry: Entry, moment: Moment, doubts: Mapping[int, Moment | None]) -> bool:
+        if model is None:
+            return True
+        points = anchors(telling, {**doubts, entry.number: moment})
+        return all(
+            _reachable(early, late, model)
+            for place, late in enumerate(points)
+            for early in points[:place]
+            if entry.number in (early.entry.number, late.entry.number)
+        )
+
+    return fits
 
 
 def _reachable(earlier: Anchor, later: Anchor, model: ClockModel) -> bool:
@@ -242,11 +261,14 @@ def _in_sequence(telling: Telling, notes: Notes, told: set[int]) -> None:
     for entries in telling.by_source().values():
         numbers = {entry.number for entry in entries}
         backs = [one for one in _backs(telling) if one[0].number in numbers]
-        moves = list(pairwise(backs))
-        if len(backs) < _ENOUGH or sum(one[2] <= other[2] for one, other in moves) < 0.75 * len(moves):
+        if len(backs) < _FEW:
             continue
         notes.compared["steps in sequence"] += len(backs)
-        for before, (entry, event, step), after in zip(backs, backs[1:], backs[2:], strict=False):
+        for place in range(1, len(backs) - 1):
+            before, (entry, event, step), after = backs[place - 1 : place + 2]
+            others = [one[2] for one in (*backs[:place], *backs[place + 1 :])]
+            if sum(one <= other for one, other in pairwise(others)) < 0.75 * (len(others) - 1):
+                continue
             margin = max(100.0, 0.01 * after[2])
             beyond = step > after[2] + margin
             short = step < before[2] - margin and event.kind is EventKind.RESTART
@@ -313,7 +335,7 @@ def _within(telling: Telling, entry: Entry, notes: Notes) -> None:
 
 def _undone(telling: Telling, entry: Entry, event: Event, step: int, against: str, limit: float, notes: Notes) -> None:
     every = gcd(_common_step(telling), 1000)
-    slip = nearest_slip(step, 0.9 * limit, limit, every)
+    slip = nearest_slip(step, 0.8 * limit, limit, every)
     notes.add(
         telling,
         entry,
