@@ -18,11 +18,13 @@ import safetensors
 import safetensors.torch
 from torch import Tensor
 
+from replay.errors import ReplayError
+
 FORMAT = 1
 MANIFEST = "checkpoint.json"
 
 
-class CheckpointError(ValueError):
+class CheckpointError(ReplayError, ValueError):
     """A checkpoint that cannot be read: the message names the file, what is wrong with it, and what to do."""
 
 

@@ -30,6 +30,7 @@ __all__ = [
     "ConfigError",
     "DataConfig",
     "Defect",
+    "Fault",
     "ModelConfig",
     "OptimizerConfig",
     "PrecisionConfig",
@@ -322,6 +323,31 @@ class PrecisionConfig:
         require_not_negative("precision.minimum_scale", self.minimum_scale)
 
 
+FaultKind = Literal["weight_bit", "gradient_bit", "optimizer_lost"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """Something that breaks at step ``step``, before its forward pass (a gradient: behind its backward pass).
+
+    ``weight_bit``, ``gradient_bit``: bit ``bit`` of element ``element`` of ``parameter`` flips, as silent data
+    corruption does it (bits 0 to 22 mantissa, 23 to 30 exponent, 31 sign). ``optimizer_lost``: the optimizer's moments
+    and step count are zero again, as after a resume without them.
+    """
+
+    kind: FaultKind
+    step: int
+    parameter: str = ""
+    element: int = 0
+    bit: int = 30
+
+    def __post_init__(self) -> None:
+        require_choice("fault.kind", self.kind, FaultKind)
+        require(self.step >= 1, f"fault.step must be at least 1, the first step, not {self.step}")
+        require(self.kind == "optimizer_lost" or bool(self.parameter), f"fault {self.kind!r} needs a parameter's name")
+        require(0 <= self.bit < 32, f"fault.bit must lie between 0 and 31, not {self.bit}")
+
+
 @dataclass(frozen=True, kw_only=True)
 class ProxyConfig:
     """One proxy run: everything that decides its bits, save the thread count and the torch build."""
@@ -333,6 +359,7 @@ class ProxyConfig:
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     precision: PrecisionConfig = field(default_factory=PrecisionConfig)
+    faults: tuple[Fault, ...] = ()
 
     def __post_init__(self) -> None:
         require(0 <= self.seed < 2**63, f"seed must be an integer from 0 to 2^63 - 1, not {self.seed}")

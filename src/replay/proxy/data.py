@@ -4,8 +4,8 @@ Every draw comes from a Philox generator (Salmon et al. 2011) keyed by the seed,
 there is no generator state to save: any batch can be made at any time, in any process, in any order.
 
 Sources: "copy" (the second half repeats the first; loss on the second half, so its floor is 0), "reverse" (the second
-half is the first one backwards; floor 0), "zipf" (:mod:`replay.proxy.text`: words of a Zipf bigram source of known
-entropy rate), "corpus" (the bytes of a file).
+half is the first one backwards, and the first token is always the last of the alphabet, which marks the task; floor 0),
+"zipf" (:mod:`replay.proxy.text`: words of a Zipf bigram source of known entropy rate), "corpus" (the bytes of a file).
 """
 
 from __future__ import annotations
@@ -123,6 +123,8 @@ def _draw(
         half = random.integers(0, vocabulary, size=(size, length // 2))
         weights[:, : length // 2 - 1] = 0.0
         weights[:, -1] = 0.0
+        if source == "reverse":
+            half[:, 0] = vocabulary - 1
         end = np.zeros((size, 1), dtype=np.int64)
         return np.concatenate([half, half if source == "copy" else half[:, ::-1], end], axis=1), weights
     symbols = source_of(config, source)

@@ -195,7 +195,7 @@ class Observed:
     activation_norm: list[Tensor] = field(default_factory=list)
 
 
-_ENTROPY_SEQUENCES = 4
+_ENTROPY_SEQUENCES = 2
 """Sequences of a batch whose attention entropy is measured: the whole batch would cost as much as the softmax."""
 
 

@@ -11,10 +11,12 @@ import typing
 from collections.abc import Hashable
 from typing import Any, Literal, TypeVar, cast
 
+from replay.errors import ReplayError
+
 T = TypeVar("T")
 
 
-class ConfigError(ValueError):
+class ConfigError(ReplayError, ValueError):
     """A setting that cannot be: the message names the field, the value and what would be accepted."""
 
 

@@ -51,6 +51,7 @@ CHANGEABLE = {
     "data": "data",
     "model": "model",
     "precision": "precision",
+    "faults": "faults",
     "steps": "steps",
 }
 """What :meth:`Training.change` can change in mid-run: its name, and the setting of the config."""
@@ -191,6 +192,7 @@ class Training:
         self.optimizer.rate = learning_rate(self.config.schedule, self.step - self.schedule_start)
         if self.step in self.skipped_steps:
             return self._counts(stepped=False)
+        self._break("weight_bit", "optimizer_lost")
         batch = data.training_batch(self.config, self.step + self.data_offset)
         inputs, targets, weights = (torch.from_numpy(array) for array in (batch.inputs, batch.targets, batch.weights))
         observed = model.Observed()
@@ -199,6 +201,7 @@ class Training:
             logits = model.forward(self.vector.named, inputs, c, observed, self.embedding_grad_scale)
             losses = model.losses(logits, targets, weights, c.z_loss)
         self.precision.backward(losses.total, self.optimizer)
+        self._break("gradient_bit")
         seen = self._observer.before_step(losses, logits, weights, batch.second, observed)
         norm = clip_gradient(self.vector, self.config.optimizer.grad_clip)
         stepped = self._step(norm)
@@ -212,6 +215,16 @@ class Training:
         """The embedding-gradient scale of the current step."""
         ramp = self.config.model.embedding_grad_ramp
         return self.config.model.embedding_grad_scale if ramp is None else ramp.at(self.step)
+
+    def _break(self, *kinds: str) -> None:
+        """Let the faults of these kinds happen that the config orders for this step."""
+        for fault in self.config.faults:
+            if fault.step != self.step or fault.kind not in kinds:
+                continue
+            if fault.kind == "optimizer_lost":
+                self.reset_optimizer()
+            else:
+                self.flip_bit(fault.parameter, fault.element, fault.bit, gradient=fault.kind == "gradient_bit")
 
     def _step(self, norm: Tensor) -> bool:
         """Let the optimizer step, unless a rule or an overflow forbids it."""
@@ -266,7 +279,15 @@ class Training:
             changes["schedule__factor"] = self.config.schedule.factor * learning_rate_factor
         if "rewarm_steps" in settings:
             changes["schedule__rewarm_start"] = self.step - self.schedule_start
-        before, after = self.config, self.config.replace(**changes)
+        self.adopt(self.config.replace(**changes))
+
+    def adopt(self, after: ProxyConfig) -> None:
+        """Take another config from the next step on.
+
+        Raises:
+            ConfigError: its model has other parameters.
+        """
+        before = self.config
         if model.parameter_shapes(before.model) != model.parameter_shapes(after.model):
             raise ConfigError("this change of the model needs other parameters: start a new run with it")
         self.config = after
@@ -295,15 +316,16 @@ class Training:
         self.vector.values.mul_(1.0 + scale * noise)
 
     @torch.no_grad()
-    def flip_bit(self, name: str, element: int, bit: int) -> None:
-        """Flip one bit of a parameter's element (23 to 30 exponent, 31 sign, below mantissa), as failing memory does.
+    def flip_bit(self, name: str, element: int, bit: int, *, gradient: bool = False) -> None:
+        """Flip one bit of a parameter's element, or of its gradient's (see :class:`Fault` for the bits).
 
         Raises:
             ConfigError: no such parameter, element or bit.
         """
         if name not in self.vector.named:
             raise ConfigError(f"no parameter {name!r}; there are {', '.join(self.vector.names)}")
-        flat = self.vector.named[name].detach().view(-1)
+        views = self.vector.views(self.vector.gradient if gradient else self.vector.values)
+        flat = views[self.vector.names.index(name)].view(-1)
         if not (0 <= element < len(flat) and 0 <= bit < 32):
             raise ConfigError(f"{name} has elements 0 to {len(flat) - 1} of bits 0 to 31, not {element}, {bit}")
         mask = 1 << bit if bit < 31 else -(1 << 31)

@@ -1,0 +1,162 @@
+"""Numbers that grow until they no longer fit: attention logits, output logits, fp16, the loss scale."""
+
+from __future__ import annotations
+
+from replay.proxy.config import PrecisionConfig
+from replay.proxy.failure import (
+    LAG,
+    NORM,
+    Arm,
+    Case,
+    Failure,
+    Sign,
+    both,
+    ends_above,
+    loss_returns,
+    never_finite_again,
+)
+from replay.proxy.recipes import CONVERGED_LOSS, copy_task, language_task
+
+
+def attention_logit_growth(seed: int) -> Case:
+    """A learning rate of 0.3, ten times the best."""
+    config = language_task(seed, learning_rate=0.3)
+    return Case(config, config.replace(schedule__learning_rate=0.03), moment=1)
+
+
+ATTENTION_LOGITS = Failure(
+    number=1,
+    name="attention-logit-growth",
+    title="Attention logits grow until attention is one-hot",
+    source="Dehghani et al. 2023 (ViT-22B) section 2; Wortsman et al. 2023 section 3.1; Zhai et al. 2023 (entropy "
+    "collapse)",
+    mechanism="At a high learning rate queries and keys grow together and their products quadratically. Softmax "
+    "saturates, its gradient vanishes, and the layer can no longer learn where to look.",
+    settings="word source, pre-LN, AdamW (0.9, 0.95), weight decay 0.1, constant learning rate 0.3 (control: 0.03)",
+    signature="the largest attention logit passes 50 within some 20 steps and 1,000 later, attention entropy falls "
+    "below 0.5 nats, the loss stays above 2.5",
+    leading_signal="attention_logit_max",
+    criterion="attention entropy below 0.5 nats, and the loss of the last 20 of 300 steps above 2.3",
+    case=attention_logit_growth,
+    judge=both(ends_above("loss", 2.3), falls_below("attention_entropy", 0.5)),
+    signs=(Sign("attention_logit_max", "above", 50.0), Sign("attention_logit_max", "above", 1000.0)),
+    window=300,
+    arms=(
+        Arm("QK-norm", "Dehghani et al. 2023", {"model__qk_norm": True}),
+        Arm("learning rate 0.1", "", {"schedule__learning_rate": 0.1}),
+        Arm("clip 0.1", "", {"optimizer__grad_clip": 0.1}),
+        Arm("z-loss 1e-4", "PaLM section 5", {"model__z_loss": 1e-4}),
+    ),
+    search="Four layers of width 64 at 0.1 were a lottery over seeds (final losses 0.88 to 2.24); two layers of width "
+    "32 grow logits of only 30 at 0.1 and go wrong on every seed at 0.3. The loss of these runs never falls "
+    "far, so the lead is counted to the step at which the entropy falls below 0.5.",
+)
+
+
+def output_logit_drift(seed: int) -> Case:
+    """No weight decay and no z-loss at a high learning rate."""
+    config = language_task(seed, learning_rate=0.1, steps=1500).replace(
+        model__qk_norm=True, optimizer__weight_decay=0.0
+    )
+    return Case(config, config.replace(model__z_loss=1e-3), moment=1)
+
+
+OUTPUT_LOGITS = Failure(
+    number=2,
+    name="output-logit-drift",
+    title="Output logits drift away from zero",
+    source="PaLM section 5 (z-loss); Wortsman et al. 2023 section 3.2",
+    mechanism="Softmax does not care about a common offset of the logits, so that nothing but weight decay or z-loss "
+    "holds log Z; where it drifts far, reduced precision loses the differences that matter.",
+    settings="word source, QK-norm, no weight decay, constant learning rate 0.1, 1,500 steps (control: z-loss 1e-3)",
+    signature="log Z moves steadily away from 0; z-loss holds it; the loss shows nothing here",
+    leading_signal="log_z",
+    criterion="mean log Z of the last 20 steps above 14 (a drift, not a harm)",
+    case=output_logit_drift,
+    judge=ends_above("log_z", 14.0),
+    window=1500,
+    arms=(
+        Arm("z-loss 1e-4", "PaLM section 5", {"model__z_loss": 1e-4}),
+        Arm("weight decay 0.1", "", {"optimizer__weight_decay": 0.1}),
+        Arm("bf16", "", {"precision": PrecisionConfig(mode="bf16")}),
+    ),
+    search="The drift is there, the harm is not. Learning rates 0.03, 0.1, 0.3: log Z reaches 13 to 15 in 600 steps "
+    "and 18 to 22 in 3,000, and z-loss 1e-4 brings it to 2, with final losses within 0.02 of each other (0.415 and "
+    "0.414 at 0.03; 0.452 and 0.447 at 0.1), in fp32 as in bf16. At learning rates 1 and 3 everything breaks, z-loss "
+    "or not; tied embeddings change nothing in that. A drift towards minus infinity, as published, was not seen.",
+    harmless=True,
+)
+
+
+def fp16_overflow_collapse(seed: int) -> Case:
+    """Attention logits grow beyond what fp16 holds."""
+    config = language_task(seed, learning_rate=0.3, steps=200).replace(
+        optimizer__weight_decay=0.0, precision=PrecisionConfig(mode="fp16", growth_interval=20)
+    )
+    return Case(config, config.replace(schedule__learning_rate=0.03), moment=1)
+
+
+FP16 = Failure(
+    number=3,
+    name="fp16-overflow-collapse",
+    title="fp16 overflows, the loss scale collapses",
+    source="Micikevicius et al. 2018 section 3; BigScience 104B (tr8) and GLM-130B section 3.3: instability in fp16",
+    mechanism="Once attention logits near 65,504 the forward pass itself is infinite. Every step is then withheld, the "
+    "scale is halved down to its floor, and nothing can change the weights any more.",
+    settings="word source, plain attention, no weight decay, constant learning rate 0.3 (control: 0.03), autocast in "
+    "fp16 with torch's GradScaler, growth interval 20",
+    signature="attention logits pass 1,000, some 70 steps later the loss is not finite for good, and 16 to 26 steps "
+    "behind that the scale stands at its floor of 1",
+    leading_signal="attention_logit_max",
+    criterion="the loss is not finite for at least the last 20 of 200 steps",
+    case=fp16_overflow_collapse,
+    judge=never_finite_again(20),
+    signs=(Sign("attention_logit_max", "above", 1000.0), Sign("loss_scale", "part_of_median", 0.25)),
+    window=200,
+    arms=(
+        Arm("QK-norm", "Dehghani et al. 2023", {"model__qk_norm": True}),
+        Arm("bf16", "BLOOM section 3.3.2: bf16 after the 104B's fp16", {"precision": PrecisionConfig(mode="bf16")}),
+    ),
+    search="At learning rate 0.1 this small model grows logits of 1,300 and stays finite; four layers of width 64 "
+    "collapse there too, at 73 ms a step. GLM-130B's order (the scale falls first, then the loss explodes) was not "
+    "obtained in fp16 proper: withheld steps freeze the weights. It is number 11.",
+)
+
+
+def loss_scale_falls_first(seed: int) -> Case:
+    """Spikes as in number 4, in a run whose scaled gradients must fit into fp16."""
+    config = copy_task(seed).replace(
+        model__vocabulary=32,
+        model__depth=3,
+        model__norm_placement="post",
+        optimizer__weight_decay=0.5,
+        schedule__learning_rate=6e-3,
+        precision=PrecisionConfig(mode="fp16_gradients", growth_interval=20),
+    )
+    return Case(config, config.replace(optimizer__weight_decay=0.1), moment=1)
+
+
+LOSS_SCALE = Failure(
+    number=11,
+    name="loss-scale-falls-first",
+    title="The loss scale falls, then the loss explodes",
+    source="GLM-130B log, steps 33710 and 33740; OPT log (restart when the scale falls to 1)",
+    mechanism="Gradients grow before the loss does. Where they must fit into fp16 they overflow while the forward pass "
+    "still holds, and the dynamic scale gives way, halving by halving, ahead of the spike.",
+    settings="copy task, V = 32, 3 layers, post-LN, learning rate 6e-3, weight decay 0.5 (control: 0.1), beta2 0.999; "
+    "forward in fp32, scaled gradients cast to fp16, scale from 2^16, growth interval 20",
+    signature="the scale falls to a quarter of its median and below, 3 to 8 steps later the loss jumps above 0.5",
+    leading_signal="loss_scale",
+    criterion="mean loss of five steps below 0.06 once, and above 0.5 later",
+    case=loss_scale_falls_first,
+    judge=loss_returns(CONVERGED_LOSS, 0.5),
+    signs=(Sign("loss_scale", "part_of_median", 0.25), LAG, NORM),
+    window=30,
+    arms=(
+        Arm("beta2 0.95", "Wortsman et al. 2023", {"optimizer__beta2": 0.95}),
+        Arm("clip 0.3", "", {"optimizer__grad_clip": 0.3}),
+    ),
+    search="GLM-130B's order is there, its ending is not: the scale falls to 2^11 to 2^13 and never to its floor, and "
+    "the loss recovers within 100 steps. One halving is no sign (it stands a tenth to a quarter of all quiet steps); "
+    "two below the median were never seen in some 1,100 quiet steps of four seeds.",
+)

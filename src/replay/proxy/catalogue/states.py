@@ -1,0 +1,142 @@
+"""Failures of a long-trained state: the second moment, odd batches, other data."""
+
+from __future__ import annotations
+
+from replay.proxy.config import Ramp
+from replay.proxy.failure import LAG, NORM, Arm, Case, Failure, Plan, held_out_rises, loss_returns
+from replay.proxy.recipes import CONVERGED_LOSS, converged_step, copy_task, odd_batch
+
+
+def second_moment_lag(seed: int) -> Case:
+    """The copy task, learned and kept under strong weight decay with a slow second moment."""
+    config = copy_task(seed, steps=1400).replace(
+        model__vocabulary=32, optimizer__weight_decay=0.5, schedule__learning_rate=6e-3
+    )
+    return Case(config, config.replace(optimizer__weight_decay=0.1), moment=1)
+
+
+SECOND_MOMENT = Failure(
+    number=4,
+    name="second-moment-lag",
+    title="Spontaneous spikes as the second moment lags",
+    source="Wortsman et al. 2023 (stable and low-precision training) section 3.4; Molybog et al. 2023; PaLM and OPT "
+    "report the spikes",
+    mechanism="Long after convergence gradients are tiny and v with them. Weight decay slowly carries the weights to "
+    "where gradients grow; v, with beta2 0.999, follows too slowly, and the step divided by its root is too long.",
+    settings="copy task, V = 32, learning rate 6e-3, beta2 0.999, weight decay 0.5 (control: 0.1), no clipping, fp32",
+    signature="the loss jumps from 0.02 to 1 to 4 within a few steps and is back within 100; RMS of g^2/v and gradient "
+    "norm rise one to four steps before it",
+    leading_signal="second_moment_lag",
+    criterion="mean loss of five steps below 0.06 once, and above 0.5 later, within 1,400 steps",
+    case=second_moment_lag,
+    judge=loss_returns(CONVERGED_LOSS, 0.5),
+    signs=(LAG, NORM),
+    window=20,
+    arms=(
+        Arm("beta2 0.95", "Wortsman et al. 2023", {"optimizer__beta2": 0.95}),
+        Arm("clip 0.3", "PaLM clips at 1.0", {"optimizer__grad_clip": 0.3}),
+        Arm("half the learning rate", "OPT lowered it at spikes", {"schedule__factor": 0.5}),
+        Arm("update clipping", "Adafactor section 6; StableAdamW", {"optimizer__update_clip": 1.0}),
+    ),
+    search="Weight decay 0 to 0.1: one spike in 16 runs. Learning rate 4e-3: one spike a run, later, on 7 of 8. "
+    "beta2 0.95 leaves rises of about 0.5, at the edge of the criterion. Skipping 200 batches from a checkpoint 100 "
+    "steps ahead cures some and postpones others by 50 to 65 steps: a lottery.",
+)
+
+
+ODD_BATCH_DELAY = 500
+"""Steps from convergence to the odd batch: at 20 it does little harm, at 500 a lot."""
+
+
+def data_and_state(seed: int, delay: int = ODD_BATCH_DELAY, steps_after: int = 120) -> Case:
+    """The odd batch at ``delay`` steps behind convergence, and the run that never sees it."""
+    control = copy_task(seed)
+    moment = converged_step(control) + delay
+    control = control.replace(steps=moment + steps_after)
+    return Case(odd_batch(control, moment), control, moment)
+
+
+def _younger(case: Case) -> Plan:
+    moment = case.moment - ODD_BATCH_DELAY + 20
+    return Plan(odd_batch(case.control, moment), moment)
+
+
+DATA_AND_STATE = Failure(
+    number=5,
+    name="data-and-state",
+    title="Batches that harm only from some states",
+    source="PaLM section 5.1: spikes came of particular batches meeting a particular state; the same batches did no "
+    "harm from an earlier checkpoint",
+    mechanism="Long after convergence the weights and the second moment are used to tiny gradients: one odd batch then "
+    "moves the weights far, as it does not in a younger model.",
+    settings="copy task, V = 16, learning rate 3e-3, beta2 0.999, weight decay 0.3; one batch, half of whose sequences "
+    "are random, 500 steps behind the first loss below 0.06 (control: that batch clean)",
+    signature="the clean held-out loss rises by 0.5 to 2.7 nats within 50 steps and is back after them",
+    leading_signal="second_moment_lag",
+    criterion="clean held-out loss more than 0.5 above its value before the batch, within 50 steps",
+    case=data_and_state,
+    judge=held_out_rises(0.5, within=50),
+    signs=(LAG, NORM),
+    held_out=True,
+    arms=(
+        Arm("the same batch, 20 steps behind convergence", "PaLM section 5.1", plan_of=_younger),
+        Arm("roll back 100 steps and skip 102 batches", "PaLM section 5.1", {}, ahead=101, skip=102),
+        Arm("roll back 100 steps, skip nothing", "", {}, ahead=101),
+        Arm("clip 0.3 from the batch on", "", {"optimizer__grad_clip": 0.3}, ahead=0),
+        Arm("half the learning rate from the batch on", "", {"schedule__factor": 0.5}, ahead=0),
+        Arm("beta2 0.95 from 100 steps before", "", {"optimizer__beta2": 0.95}, ahead=101),
+        Arm("update clipping from the batch on", "", {"optimizer__update_clip": 1.0}, ahead=0),
+    ),
+    search="The state that matters is mostly in the weights: late weights with an early v are harmed, early weights "
+    "with a late v hardly. The harm passes within 50 steps. A spontaneous spike (number 4) resets the sensitivity.",
+)
+
+
+def data_switch(seed: int) -> Case:
+    """Half of the sequences become another task at once, 500 steps behind convergence."""
+    control = copy_task(seed).replace(optimizer__weight_decay=0.1)
+    moment = converged_step(control) + 500
+    control = control.replace(steps=moment + 450)
+    switched = control.replace(
+        data__second_source="reverse", data__second_ramp=Ramp(before=0.0, after=0.5, start=moment)
+    )
+    return Case(switched, control, moment)
+
+
+def _ramped(case: Case) -> Plan:
+    ramp = Ramp(before=0.0, after=0.5, start=case.moment, length=400)
+    return Plan(case.config.replace(data__second_ramp=ramp), case.moment)
+
+
+def _rewarmed(case: Case) -> Plan:
+    start = case.moment - 1
+    rewarmed = case.config.replace(schedule__rewarm_start=start, schedule__rewarm_steps=100)
+    return Plan(rewarmed, case.moment)
+
+
+DATA_SWITCH = Failure(
+    number=6,
+    name="data-switch",
+    title="The data change from one step to the next",
+    source="GLM-130B section 3.2 and log: multi-task data mixed in, with ramps",
+    mechanism="A second task meets weights and a second moment that are used to tiny gradients; its gradients, "
+    "hundreds of times larger, throw the first task out before the second is learned.",
+    settings="copy task as in number 5, but weight decay 0.1; from 500 steps behind convergence half of the sequences "
+    "are to be reversed instead of copied, marked by their first token (control: no second task)",
+    signature="the held-out loss of the first task jumps above 1.1 within 50 steps; it falls again as both are learned",
+    leading_signal="second_moment_lag",
+    criterion="held-out loss of the first task more than 1.1 above its value before the switch, within 450 steps",
+    case=data_switch,
+    judge=held_out_rises(1.1, within=450),
+    signs=(LAG, NORM),
+    held_out=True,
+    arms=(
+        Arm("ramp over 400 steps", "GLM-130B log", plan_of=_ramped),
+        Arm("clip 0.3 from the switch on", "", {"optimizer__grad_clip": 0.3}, ahead=0),
+        Arm("learning rate re-warmed over 100 steps", plan_of=_rewarmed),
+    ),
+    search="A switch that diverges for good was not found: the harm is transient. With an unmarked second task the two "
+    "cannot be told apart, and the first keeps an irreducible loss. With a share of a quarter the jump is 1.1 to 1.8 "
+    "and ramps of 400 and 800 steps leave 0.2 to 1.2. With weight decay 0.3 the jump is 2.5 to 4.1, but the control "
+    "spikes by itself on some seeds (number 4).",
+)
