@@ -12,6 +12,7 @@ from replay.proxy.failure import (
     Sign,
     both,
     ends_above,
+    falls_below,
     loss_returns,
     never_finite_again,
 )
