@@ -70,7 +70,8 @@ class EventStore:
         """Read files and folders into the store; what is there already is left as it is.
 
         A file's run is the one it names itself, else ``run``, else for event files the folder they lie in (seen
-        from the given path), else the file's own name.  A log that grew is read on from where it ended; a file
+        from the given path), else the file's own name, or its folder where it has but a common one (train.log,
+        trainer_state.json).  A log that grew is read on from where it ended; a file
         begun again adds to what the former one said, and an edited document replaces it.  ``progress`` is called
         with a :class:`Progress` after each piece.
 

@@ -12,6 +12,7 @@ import toy
 
 import replay
 from replay.store import EventStore, StoreError
+from replay_parsers.parser import Parser, Sample
 from replay_parsers.records import ProblemKind
 
 
@@ -215,6 +216,24 @@ def test_a_parser_that_fails_leaves_what_it_read_and_the_other_sources(store: Ev
     assert store.ingest([logs]).exit_code == 1, "it is told as long as it is so"
     assert toy.snapshot(store.folder) == before
     assert len(store.problems()) == 1
+
+
+def test_a_parser_that_fails_when_asked_is_no_reason_to_stop(
+    store: EventStore, logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def explode(sample: Sample) -> float:
+        if b"dynamite" in sample.head:
+            raise RuntimeError("boom")
+        return 0.0
+
+    parsers = (*toy.PARSERS, Parser(name="fragile", recognise=explode, read=toy.read))
+    for module in ("replay_parsers.detection", "replay.storage.planning"):
+        monkeypatch.setattr(f"{module}.all_parsers", lambda: parsers)
+    (logs / "a.log").write_text("dynamite\n")
+    (logs / "b.log").write_text(toy.log(*toy.losses(0, 3)))
+    report = store.ingest([logs])
+    assert statuses(report) == ["failed", "ingested"]
+    assert "boom" in report.problems[0].message
 
 
 def test_a_file_system_that_fails_half_way_is_tried_again(

@@ -210,6 +210,30 @@ def test_event_files_are_named_by_their_folder(store: EventStore, logs: Path, mo
 
 
 @pytest.mark.parametrize(
+    ("path", "run"),
+    [
+        ("tr8-104b.log", "tr8-104b"),
+        ("one/tr8.txt.gz", "tr8"),
+        ("train.log", "logs"),
+        ("one/train.log", "one"),
+        ("one/two/Log.txt", "one/two"),
+        ("one/trainer_state.json", "one"),
+        ("one/checkpoint-500/trainer_state.json", "one"),
+        ("checkpoint-500/trainer_state.json", "logs"),
+        ("one/checkpoint-500.log", "checkpoint-500"),
+    ],
+)
+def test_a_log_is_named_by_itself_or_by_its_folder_where_its_name_is_anyones(
+    store: EventStore, logs: Path, path: str, run: str
+) -> None:
+    (logs / path).parent.mkdir(parents=True, exist_ok=True)
+    (logs / path).write_text(toy.log(*toy.losses(0, 3)))
+    store.ingest([logs])
+    assert list(store.runs()["run"]) == [run]
+    assert replay.open(logs.parent / "other").ingest([logs / path]).sources[0].run == Path(run).name
+
+
+@pytest.mark.parametrize(
     "run",
     [
         "<script>alert(1)</script>",
@@ -248,9 +272,9 @@ def test_names_too_long_for_a_folder_stay_apart(store: EventStore, logs: Path) -
 def test_two_folders_that_share_a_name_are_pointed_out(store: EventStore, logs: Path) -> None:
     for folder in ("one", "two"):
         (logs / folder).mkdir()
-        (logs / folder / "train.log").write_text(toy.log(*toy.losses(0, 3)))
+        (logs / folder / "bert.log").write_text(toy.log(*toy.losses(0, 3)))
     (note,) = store.ingest([logs]).notes
-    assert "'train'" in note
+    assert "'bert'" in note
     assert str(logs / "one") in note
     assert "--run" in note
     assert store.ingest([logs / "one"], run="one").notes == []

@@ -69,9 +69,7 @@ def bring_up_to_date(store: Path, ledger: Ledger, runs: Iterable[str]) -> None:
 
 def write(store: Path, snapshot: Snapshot, run: str) -> None:
     """Compute the attempts and derived events of ``run``, and keep them; equal ones leave their part untouched."""
-    from importlib.util import find_spec
-
-    from replay import lineage, signals
+    from replay import derive, lineage, signals
     from replay.storage.records_as_tables import events_table as as_table
 
     of_run = measurements(store, snapshot, run)
@@ -80,10 +78,7 @@ def write(store: Path, snapshot: Snapshot, run: str) -> None:
     if len(of_run):
         of_run = lineage.assign(of_run, its_attempts)
         of_run["signal"] = _signals(of_run["tag"], signals.signal_of)
-        if find_spec("replay.derive") is not None:
-            from replay import derive
-
-            found = derive.events(run, of_run, its_attempts)
+        found = derive.events(run, of_run, its_attempts)
     writer = PartWriter(store)
     plain = its_attempts.drop(columns="run")
     plain[lineage.PIECES] = [[piece._asdict() for piece in pieces] for pieces in plain[lineage.PIECES]]

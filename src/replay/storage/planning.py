@@ -172,6 +172,11 @@ def _recognise(candidate: sources.Candidate) -> tuple[Parser, float]:
             raise CannotReadError("binary, and no parser recognises it") from error
         tried = str(error).removeprefix(f"{seen.path}: ")
         raise CannotReadError(tried, problem(ProblemKind.NOT_UNDERSTOOD, tried)) from error
+    except OSError:
+        raise
+    except Exception as error:
+        message = f"a parser failed when it was asked for this file, please report it ({type(error).__name__}: {error})"
+        raise CannotReadError(message, problem(ProblemKind.INVALID, message)) from error
     return detection.parser, detection.confidence
 
 

@@ -141,8 +141,8 @@ def tag_counts(paths: Iterable[Path]) -> dict[str, tuple[int, int, int]]:
                     mixed.append(number)
                 else:
                     add(tag.min, group.num_rows, step.min, step.max)
-            if mixed:
-                rows = read_groups(path, file, groups=mixed, columns=["tag", "step"])
+            for number in mixed:
+                rows = read_groups(path, file, groups=[number], columns=["tag", "step"])
                 for tag, (count, first, last) in _count_by_tag(rows).items():
                     add(tag, count, first, last)
     return dict(sorted(counts.items()))

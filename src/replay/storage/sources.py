@@ -7,8 +7,9 @@ inside.  Each thing found is either a :class:`Candidate` or :class:`PassedOver`;
 from __future__ import annotations
 
 import os
+import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -195,23 +196,64 @@ class _Walk:
 
     def candidate(self, path: Path, *, asked_for: bool) -> Candidate:
         """``path`` as something to read, with the name that its run gets from where it lies."""
-        inside = path.absolute().parent.relative_to(self.root).as_posix()
-        folder_run = inside if inside != "." else self.root.resolve().name
+        inside = path.absolute().parent.relative_to(self.root).parts
+        root = self.root.resolve()
+        own_name = _own_name(path, inside, root)
         return Candidate(
             path=path,
             source=identity(path),
-            run=self.run or as_text(folder_run) or "root",
-            file_run=self.run or as_text(_stem(path)),
+            run=self.run or as_text("/".join(inside) or root.name) or "root",
+            file_run=self.run or as_text(own_name) or "root",
             named_by="given" if self.run else "place",
             folder=identity(path.parent),
             asked_for=asked_for,
         )
 
 
-def _stem(path: Path) -> str:
-    """The name without its endings for compression and for kind: ``train.log.gz`` is ``train``."""
+# What trainers and shells call the log of every run: such a name tells no run from another, but its folder does.
+_COMMON_NAMES = frozenset(
+    [
+        "debug",
+        "err",
+        "history",
+        "log",
+        "log_history",
+        "logs",
+        "main",
+        "metrics",
+        "out",
+        "output",
+        "progress",
+        "results",
+        "run",
+        "stderr",
+        "stdout",
+        "train",
+        "train_log",
+        "trainer_log",
+        "trainer_state",
+        "training",
+        "training_log",
+    ]
+)
+_CHECKPOINT_FOLDER = re.compile(r"(?:checkpoint|global_step|step)[-_]?\d+")
+
+
+def _own_name(path: Path, inside: Sequence[str], root: Path) -> str:
+    """The name of a log without its endings (``tr8.log.gz`` is ``tr8``), or of its folder if it has none of its own.
+
+    The history of a run that lies in the folders of its checkpoints belongs to the folder around them.
+    """
     name = path.name.removesuffix(".gz")
-    return Path(name).stem or path.name
+    stem = Path(name).stem or path.name
+    if stem.casefold() not in _COMMON_NAMES:
+        return stem
+    folders = list(inside)
+    while folders and _CHECKPOINT_FOLDER.fullmatch(folders[-1]):
+        folders.pop()
+    if folders:
+        return "/".join(folders)
+    return root.parent.name if _CHECKPOINT_FOLDER.fullmatch(root.name) else root.name
 
 
 def pointer(head: bytes) -> str | None:
