@@ -23,14 +23,10 @@ def from_scalars(scalars: pd.DataFrame) -> dict[str, Series]:
     is a loss of exactly 0 beside a gradient norm that is NaN; stale gradient norms are left out.  Where throughput
     is not logged, it is the batch size over the time of a step.
     """
-    if "signal" not in scalars:
-        names = {tag: signals.signal_of(tag) for tag in scalars["tag"].unique()}
-        scalars = scalars.assign(signal=scalars["tag"].map(names))
-    scalars = scalars[scalars["signal"].notna() & scalars["attempt"].notna()]
-    chosen = {str(signal): _one_tag(rows) for signal, rows in scalars.groupby("signal", sort=True)}
+    chosen = measured(scalars)
     result = {signal: _series(rows) for signal, rows in chosen.items()}
     if "loss" in result:
-        result["loss"] = _with_missing(result["loss"], missing_losses(scalars), result.get("grad_norm"))
+        result["loss"] = _with_missing(result["loss"], missing_losses(_named(scalars)), result.get("grad_norm"))
     if "grad_norm" in result:
         norms = result["grad_norm"]
         result["grad_norm"] = norms[~stale(norms.value)]
@@ -38,6 +34,23 @@ def from_scalars(scalars: pd.DataFrame) -> dict[str, Series]:
     if throughput is not None:
         result["throughput"] = throughput
     return dict(sorted(result.items()))
+
+
+def measured(scalars: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Per signal the rows of one tag an attempt, one a step, in order of attempts and steps; columns as given.
+
+    The choice of tags and sources is that of :func:`from_scalars`.
+    """
+    scalars = _named(scalars)
+    scalars = scalars[scalars["signal"].notna() & scalars["attempt"].notna()]
+    return {str(signal): _one_tag(rows) for signal, rows in scalars.groupby("signal", sort=True)}
+
+
+def _named(scalars: pd.DataFrame) -> pd.DataFrame:
+    if "signal" in scalars:
+        return scalars
+    names = {tag: signals.signal_of(tag) for tag in scalars["tag"].unique()}
+    return scalars.assign(signal=scalars["tag"].map(names))
 
 
 def _one_tag(rows: pd.DataFrame) -> pd.DataFrame:
