@@ -14,7 +14,8 @@ from typing import Literal
 
 import click
 
-from replay.cli_options import Moment, Steps, common, kinds, known_run, open_store, show
+from replay.cli_options import common, kinds, known_run, moment, open_store, show
+from replay.cli_options import steps as steps_range
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -67,8 +68,8 @@ def runs(folder: Path, as_json: bool) -> None:
     type=click.Choice(["symptom", "cause", "intervention", "outcome", "lifecycle"]),
     help="Only events in this role (repeatable).",
 )
-@click.option("--since", type=Moment(), help="Only events at or after this time.")
-@click.option("--until", type=Moment(), help="Only events before this time.")
+@click.option("--since", type=moment, metavar="TIME", help="Only events at or after this time.")
+@click.option("--until", type=moment, metavar="TIME", help="Only events before this time.")
 @click.option("--sources", type=click.Choice(["merged", "all"]), default="merged", show_default=True)
 @common
 def events(
@@ -101,7 +102,7 @@ def events(
 @click.argument("run")
 @click.option("--tag", help="The values logged under this name.")
 @click.option("--signal", help="The values of a canonical signal, whatever its tag: loss, grad_norm ...")
-@click.option("--steps", type=Steps(), metavar="A:B", help="Only steps A to B, both included.")
+@click.option("--steps", type=steps_range, metavar="A:B", help="Only steps A to B, both included.")
 @click.option("--view", type=click.Choice(["all", "surviving"]), default="all", show_default=True)
 @common
 def scalars(

@@ -32,33 +32,25 @@ def common(command: Command) -> Command:
     return STORE_OPTION(JSON_OPTION(command))
 
 
-class Steps(click.ParamType):
+def steps(value: str) -> tuple[int, int]:
     """A range of steps, ``A:B`` with both ends included; either may be left out."""
-
-    name = "steps"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
-        first, colon, last = str(value).partition(":")
-        try:
-            start, end = int(first or -(2**63)), int(last or 2**63 - 1) if colon else int(first)
-        except ValueError:
-            self.fail(f"{value!r} is no range of steps; write A:B, A: or :B", param, ctx)
-        if end < start:
-            self.fail(f"{value!r} ends before it begins", param, ctx)
-        return start, end
+    first, colon, last = value.partition(":")
+    try:
+        start, end = int(first or -(2**63)), int(last or 2**63 - 1) if colon else int(first)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is no range of steps; write A:B, A: or :B") from None
+    if end < start:
+        raise click.BadParameter(f"{value!r} ends before it begins")
+    return start, end
 
 
-class Moment(click.ParamType):
+def moment(value: str) -> datetime:
     """A date or time in ISO 8601, taken as UTC when it names no zone."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        try:
-            moment = datetime.fromisoformat(str(value))
-        except ValueError:
-            self.fail(f"{value!r} is no date; write 2022-06-20 or 2022-06-20T09:10+08:00", param, ctx)
-        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    try:
+        found = datetime.fromisoformat(value)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is no date; write 2022-06-20 or 2022-06-20T09:10+08:00") from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def kinds(role: str | None = None) -> click.Choice[str]:

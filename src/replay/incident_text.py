@@ -23,8 +23,12 @@ PREPOSITIONS = {"rollback": "to", "restart": "from", "skip_batches": "of"}
 def describe(incidents: pd.DataFrame, events: pd.DataFrame) -> Iterator[str]:
     """One paragraph for each row of ``incidents``, from its rows of ``events``."""
     by_incident = dict(iter(events.groupby("incident", sort=False)))
-    for row in incidents.to_dict("records"):
+    for row in _rows(incidents):
         yield _paragraph(row, by_incident.get(row["incident"]))
+
+
+def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
 
 
 def _paragraph(incident: dict[str, Any], events: pd.DataFrame | None) -> str:
@@ -34,7 +38,7 @@ def _paragraph(incident: dict[str, Any], events: pd.DataFrame | None) -> str:
     if not is_missing(incident["step"]):
         head.append(f"step {incident['step']:,}")
     lines = ["   ".join(head)]
-    rows = [] if events is None else events.to_dict("records")
+    rows = [] if events is None else _rows(events)
     for role, word in PARTS:
         lines += [f"  {word:<6} {event_line(row)}" for row in rows if row["role"] == role]
     if not is_missing(incident["recurred_after"]):

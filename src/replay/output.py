@@ -55,8 +55,9 @@ def cell(value: object) -> str:
     if isinstance(value, datetime):
         return value.strftime("%Y-%m-%d %H:%M:%S")
     if isinstance(value, float | np.floating):
-        whole = float(value).is_integer() and abs(value) < EXACT_BELOW
-        return str(int(value)) if whole else f"{value:.6g}"
+        number = float(value)
+        whole = number.is_integer() and abs(number) < EXACT_BELOW
+        return str(int(number)) if whole else f"{number:.6g}"
     return visible(str(value))
 
 
@@ -73,9 +74,9 @@ def plain(value: object, *, data: bool = False) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
-        if math.isinf(value):
-            return "Infinity" if value > 0 else "-Infinity"
-        return "NaN" if data else None
+        if math.isnan(value):
+            return "NaN" if data else None
+        return "Infinity" if value == math.inf else "-Infinity"
     if is_missing(value):
         return None
     if isinstance(value, datetime):
