@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
 import random
 import resource
 import struct
@@ -114,32 +115,26 @@ def write_sets(folder: Path, rows: int, ten_million: bool) -> Iterator[tuple[str
     yield f"{SMALL_FILES} small files", target, rows // SMALL_FILES * SMALL_FILES
 
 
-# -- the readers: each reads a folder and returns the number of scalars that it found ----------------------------
+# -- the readers: each reads the files of a set and returns the number of scalars that it found ------------------
 
 
-def files_of(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("events*") if path.is_file())
-
-
-def replay(folder: Path) -> int:
+def replay(files: list[Path]) -> int:
     """Decode to columns, every checksum verified."""
     from replay_parsers.parser import Request
     from replay_parsers.tensorboard import PARSER
 
     return sum(
-        len(piece.scalars)
-        for path in files_of(folder)
-        for piece in PARSER.read(Request(path=path, source=str(path), run="run"))
+        len(piece.scalars) for path in files for piece in PARSER.read(Request(path=path, source=str(path), run="run"))
     )
 
 
-def checksum_alone(folder: Path) -> int:
+def checksum_alone(files: list[Path]) -> int:
     """Read the bytes and checksum them, no more: the least that can be done."""
     from replay_parsers.tensorboard.decoder import extend_checksum
 
     buffer = np.empty((1 << 20) + 64, np.uint8)
     target = buffer.data[: 1 << 20]
-    for path in files_of(folder):
+    for path in files:
         checksum = 0
         with path.open("rb", buffering=0) as stream:
             while count := stream.readinto(target):
@@ -147,25 +142,25 @@ def checksum_alone(folder: Path) -> int:
     return 0
 
 
-def tbparse(folder: Path) -> int:
+def tbparse(files: list[Path]) -> int:
     from tbparse import SummaryReader
 
-    tensors = folder.name == "TF2-tensors"
+    tensors = files[0].parent.name == "TF2-tensors"
     return sum(
         len(reader.tensors if tensors else reader.scalars)
-        for path in files_of(folder)
+        for path in files
         for reader in [SummaryReader(str(path), event_types={"tensors" if tensors else "scalars"})]
     )
 
 
-def event_accumulator(folder: Path) -> int:
+def event_accumulator(files: list[Path]) -> int:
     """TensorBoard's own Python reader, nothing dropped, into pandas."""
     import pandas as pd
     from tensorboard.backend.event_processing import event_accumulator as module
     from tensorboard.util.tensor_util import make_ndarray
 
     count = 0
-    for path in files_of(folder):
+    for path in files:
         everything = {module.SCALARS: 0, module.TENSORS: 0, module.HISTOGRAMS: 1}
         accumulator = module.EventAccumulator(str(path), size_guidance=everything, purge_orphaned_data=False).Reload()
         for tag in accumulator.Tags()["scalars"]:
@@ -176,7 +171,7 @@ def event_accumulator(folder: Path) -> int:
     return count
 
 
-def rustboard(folder: Path) -> int:
+def rustboard(files: list[Path]) -> int:
     """TensorBoard's data server: load, then read all scalars by gRPC."""
     from tensorboard.context import RequestContext
     from tensorboard.data import server_ingester
@@ -184,7 +179,7 @@ def rustboard(folder: Path) -> int:
 
     ingester = server_ingester.SubprocessServerDataIngester(
         server_binary=server_ingester.get_server_binary(),
-        logdir=str(folder),
+        logdir=os.path.commonpath([path.parent for path in files]),
         reload_interval=0,
         channel_creds_type=grpc_util.ChannelCredsType.LOCAL,
         samples_per_plugin={"scalars": 0},
@@ -209,7 +204,7 @@ def rustboard(folder: Path) -> int:
 class Reader:
     """A reader, how often it is run, the modules it needs, and whether it has a process beside its own."""
 
-    read: Callable[[Path], int]
+    read: Callable[[list[Path]], int]
     runs: int = 1
     needs: tuple[str, ...] = ()
     has_server: bool = False
@@ -249,11 +244,12 @@ def measure(name: str, folder: Path, tiny: Path, answer: Any) -> None:
     """Run in a process of its own: read a ``tiny`` set first, so that no reader's imports count; take the least."""
     reader = READERS[name]
     clock = cpu_seconds_with_server if reader.has_server else time.process_time
-    reader.read(tiny)
+    files = sorted(path for path in folder.rglob("events*") if path.is_file())
+    reader.read(list(tiny.iterdir()))
     least, scalars = float("inf"), 0
     for _ in range(reader.runs):
         before = clock()
-        scalars = reader.read(folder)
+        scalars = reader.read(files)
         least = min(least, clock() - before)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     answer.put((least, peak / (1 << 20 if sys.platform == "darwin" else 1 << 10), scalars))

@@ -29,12 +29,18 @@ _FEWEST_TAGS = 64
 _NAME_BYTES_A_TAG = 64
 
 
+def address_of(array: NDArray[Any]) -> int:
+    """The address of an array's first byte; the array must outlive its use."""
+    address: int = array.__array_interface__["data"][0]  # several times as fast as array.ctypes.data
+    return address
+
+
 class Job:
     """The fields of a job by their offsets in :mod:`~replay_parsers.tensorboard.layout`."""
 
     def __init__(self) -> None:
         self._fields = np.zeros(layout.JOB_BYTES // 8, np.int64)
-        self.address = int(self._fields.ctypes.data)
+        self.address = address_of(self._fields)
 
     def __getitem__(self, offset: int) -> int:
         return int(self._fields[offset >> 3])
@@ -58,11 +64,11 @@ class Columns:
         self._wall_time = np.empty(capacity, np.int64)
         self._value = np.empty(capacity, np.float64)
         job = self._job
-        job[layout.TAG_COLUMN] = self._tag.ctypes.data
-        job[layout.SEGMENT_COLUMN] = self._segment.ctypes.data
-        job[layout.STEP_COLUMN] = self._step.ctypes.data
-        job[layout.TIME_COLUMN] = self._wall_time.ctypes.data
-        job[layout.VALUE_COLUMN] = self._value.ctypes.data
+        job[layout.TAG_COLUMN] = address_of(self._tag)
+        job[layout.SEGMENT_COLUMN] = address_of(self._segment)
+        job[layout.STEP_COLUMN] = address_of(self._step)
+        job[layout.TIME_COLUMN] = address_of(self._wall_time)
+        job[layout.VALUE_COLUMN] = address_of(self._value)
         job[layout.ROW_CAPACITY] = capacity
         job[layout.ROW_LIMIT] = ROWS_A_PIECE
 
@@ -77,12 +83,13 @@ class Columns:
         for old, new in zip(before, self._columns(), strict=True):
             new[: len(old)] = old
 
-    def take(self, tags: tuple[str, ...], rows_expected: int) -> Scalars:
-        """The rows written so far, which become the caller's; room for ``rows_expected`` (0: none) is made anew."""
+    def take(self, tags: tuple[str, ...], *, more: bool) -> Scalars:
+        """The rows written so far, which become the caller's; with ``more`` to come, room is made anew."""
         rows = self._job[layout.ROWS]
         taken = [column[:rows] if 4 * rows > len(column) else column[:rows].copy() for column in self._columns()]
         self._job[layout.ROWS] = 0
-        self._allocate(min(rows_expected, ROWS_A_PIECE) + _SPARE_ROWS if rows_expected else 0)
+        if more:
+            self._allocate(ROWS_A_PIECE + _SPARE_ROWS)
         return Scalars(tags=tags, tag=taken[0], segment=taken[1], step=taken[2], wall_time=taken[3], value=taken[4])
 
 
@@ -96,6 +103,7 @@ class TagTable:
     def __init__(self, job: Job) -> None:
         self._job = job
         self.names: list[str] = []
+        self._raw_names: list[bytes] = []
         self.plugins: dict[int, str] = {}
         self._entries = np.zeros((0, layout.TAG_BYTES // 8), np.int64)
         self._name_bytes = np.zeros(0, np.uint8)
@@ -115,11 +123,11 @@ class TagTable:
         names[: len(self._name_bytes)] = self._name_bytes
         self._entries, self._name_bytes = entries, names
         self._slots = np.zeros(1 << (4 * tags).bit_length(), np.int64)
-        job[layout.TAGS] = entries.ctypes.data
+        job[layout.TAGS] = address_of(entries)
         job[layout.TAG_CAPACITY] = tags
-        job[layout.NAMES] = names.ctypes.data
+        job[layout.NAMES] = address_of(names)
         job[layout.NAMES_CAPACITY] = name_bytes
-        job[layout.SLOTS] = self._slots.ctypes.data
+        job[layout.SLOTS] = address_of(self._slots)
         job[layout.SLOT_MASK] = len(self._slots) - 1
         job[layout.TAGS_HASHED] = 0
         job[layout.PREVIOUS] = 0
@@ -137,16 +145,17 @@ class TagTable:
         """How many values of each tag were no scalars, by FORM_ code, as a view of shape [tags, forms]."""
         return self._entries[: len(self), COUNTS >> 3 : (COUNTS >> 3) + layout.FORM_CODES]
 
-    def name_bytes(self, number: int) -> bytes:
-        """A tag as the file has it."""
-        begin = int(self._entries[number, NAME >> 3])
-        return self._name_bytes[begin : begin + int(self._entries[number, NAME_LENGTH >> 3])].tobytes()
-
     def read_names(self) -> None:
         """Bring ``names`` up to date."""
-        for number in range(len(self.names), len(self)):
+        known = len(self.names)
+        if known == len(self):
+            return
+        begins, lengths = self.column(NAME)[known:].tolist(), self.column(NAME_LENGTH)[known:].tolist()
+        for begin, length in zip(begins, lengths, strict=True):
+            name = self._name_bytes[begin : begin + length].tobytes()
+            self._raw_names.append(name)
             # A tag that is not UTF-8 shows its odd bytes as \xff, and stays apart from any other.
-            self.names.append(self.name_bytes(number).decode("utf-8", errors="backslashreplace"))
+            self.names.append(name.decode("utf-8", errors="backslashreplace"))
 
     def take_piece(self) -> tuple[str, ...]:
         """The tags that have rows in this piece, in the order of their codes; the next piece counts anew."""
@@ -160,9 +169,11 @@ class TagTable:
 
     def take_counts(self) -> dict[str, int]:
         """Values that were no scalars since the last call, as "histogram: weights" and how many."""
-        self.read_names()
         counts = self.counts()
         taken: dict[str, int] = {}
+        if not counts.any():
+            return taken
+        self.read_names()
         for number, form in np.argwhere(counts):
             kind = layout.FORM_NAMES.get(int(form)) or self.plugins.get(int(number), "unnamed plugin")
             name = f"{kind}: {self.names[number]}"
@@ -172,10 +183,10 @@ class TagTable:
 
     def state(self) -> dict[str, Any]:
         """The table as plain data."""
-        names = [self.name_bytes(number) for number in range(len(self))]
+        self.read_names()
         return {
             # Bytes that are not UTF-8 are kept in hexadecimal, since text could not hold them.
-            "tags": [name.decode() if _is_text(name) else {"hex": name.hex()} for name in names],
+            "tags": [_as_plain_data(name) for name in self._raw_names],
             "forms": self.column(FORM).tolist(),
             "last_steps": self.column(LAST_STEP).tolist(),
             "last_segments": self.column(LAST_SEGMENT).tolist(),
@@ -204,9 +215,8 @@ class TagTable:
         self.plugins = {int(number): str(name) for number, name in state["plugins"].items()}
 
 
-def _is_text(name: bytes) -> bool:
+def _as_plain_data(name: bytes) -> str | dict[str, str]:
     try:
-        name.decode()
+        return name.decode()
     except UnicodeDecodeError:
-        return False
-    return True
+        return {"hex": name.hex()}

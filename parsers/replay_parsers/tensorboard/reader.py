@@ -19,7 +19,7 @@ from replay_parsers.files import open_bytes
 from replay_parsers.parser import Request
 from replay_parsers.records import Coverage, Event, ProblemKind, Records, Run
 from replay_parsers.tensorboard import layout
-from replay_parsers.tensorboard.buffers import ROWS_A_PIECE, Columns, Job, TagTable
+from replay_parsers.tensorboard.buffers import Columns, Job, TagTable
 from replay_parsers.tensorboard.damage import Ledger, Resynchronisation, cut_off_message, zeros_message
 from replay_parsers.tensorboard.decoder import decode, extend_checksum, find_record, mask_checksum
 from replay_parsers.tensorboard.layout import (
@@ -80,7 +80,6 @@ class Reading:
         self._job = Job()
         ahead = _bytes_ahead(stream, request.start)
         self._columns = Columns(self._job, ahead // _USUAL_ROW_BYTES)
-        self._rows_expected = 0
         self._tags = TagTable(self._job)
         self._window = Window(stream, request.start, ahead)
         self._job[CURSOR] = self._job[FILLED] = self._window.begin
@@ -107,8 +106,7 @@ class Reading:
             if status == NEED_INPUT:
                 going_on = self._more_input()
             elif status == PIECE_FULL:
-                self._rows_expected = ROWS_A_PIECE
-                yield self._piece()
+                yield self._piece(more=True)
             elif status == COLUMNS_FULL:
                 self._columns.grow()
             elif status == TAGS_FULL:
@@ -121,11 +119,10 @@ class Reading:
                 going_on = self._resynchronise(status)
         if self._window.failure:
             self._tell_failure()
-        yield self._piece()
+        yield self._piece(more=False)
 
-    def _piece(self) -> Records:
-        scalars_tags = self._tags.take_piece()
-        scalars = self._columns.take(scalars_tags, self._rows_expected)
+    def _piece(self, *, more: bool) -> Records:
+        scalars = self._columns.take(self._tags.take_piece(), more=more)
         end = self._window.offset_of(self._job[CURSOR])
         start, self._start = self._start, end
         problems, lost_bytes, lost_records = self._ledger.take()

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from replay_parsers.tensorboard.buffers import address_of
 from replay_parsers.tensorboard.memory import PADDING
 
 READ_BYTES = 1 << 20
@@ -68,7 +69,7 @@ class Window:
         memory = np.empty(capacity + PADDING, np.uint8)
         memory[: self._count] = self._memory[: self._count]
         self._memory = memory
-        self._address = int(memory.ctypes.data)
+        self._address = address_of(memory)
 
     def _go_to(self, offset: int) -> None:
         if offset == 0:
