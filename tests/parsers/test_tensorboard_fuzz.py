@@ -131,7 +131,7 @@ def check_mutations(read: Read, first_seed: int, count: int) -> None:
 
 
 def test_random_mutations(read_event_file: Read) -> None:
-    check_mutations(read_event_file, 0, 1000)
+    check_mutations(read_event_file, 0, 500)
 
 
 @pytest.mark.slow
