@@ -75,8 +75,9 @@ def _within(reading: Reading, main: Signal, interval: int) -> Iterator[Event]:
     seconds = main.time.diff().dt.total_seconds().to_numpy(np.float64)[1:]
     timed = seconds[np.isfinite(seconds) & (distances == interval)]
     pace = float(np.median(timed)) if len(timed) else None
-    reported = _reported_steps(reading, main.attempt)
-    for index in np.flatnonzero(distances >= _LEAST_REPORTS * interval).tolist():
+    holes = np.flatnonzero(distances >= _LEAST_REPORTS * interval).tolist()
+    reported = _reported_steps(reading, main.attempt) if holes else main.step
+    for index in holes:
         first, last = int(main.step[index]), int(main.step[index + 1])
         if np.searchsorted(reported, last, "left") > np.searchsorted(reported, first, "right"):
             continue  # this tag is missing there, others are not
