@@ -16,7 +16,7 @@ import gzip
 import re
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -72,6 +72,7 @@ class Block:
 
     An unterminated last line lies before ``end``.  A reader that does not want it yet goes on from its
     ``offset`` instead, with the same ``state``.  ``last`` marks the block at the end of the file; it may be empty.
+    ``raw`` holds the bytes of a block that was asked for uncut, ``number`` its first line's; :func:`cut` cuts it.
     """
 
     lines: list[Line]
@@ -80,6 +81,8 @@ class Block:
     last: bool = False
     problems: tuple[Problem, ...] = ()
     lost_bytes: int = 0
+    raw: bytes = b""
+    number: int = 0
 
 
 def _as_latin1(error: UnicodeError) -> tuple[str, int]:
@@ -113,24 +116,36 @@ def split_rank(text: str) -> tuple[str, str]:
     return match[match.lastindex or 0], text[match.end() :]
 
 
-def read_blocks(path: Path, source: str, start: int = 0, state: Mapping[str, Any] | None = None) -> Iterator[Block]:
+def read_blocks(
+    path: Path, source: str, start: int = 0, state: Mapping[str, Any] | None = None, *, uncut: bool = False
+) -> Iterator[Block]:
     """Read ``path`` from byte ``start`` as blocks of lines.
 
     ``state`` is the state of the block that ended there.  At least one block comes, even of an empty file.
-    A gzip stream that breaks off, or is damaged, gives what could be decompressed and a problem.
+    A gzip stream that breaks off, or is damaged, gives what could be decompressed and a problem.  With ``uncut``,
+    blocks of plain whole lines come as bytes, for those who can read them faster than line by line.
 
     Raises :class:`OSError` when the file cannot be opened or read.
     """
     with open_bytes(path) as stream:
-        yield from _Splitter(source, dict(state or {}), start).blocks(stream)
+        yield from _Splitter(source, dict(state or {}), start, uncut).blocks(stream)
+
+
+def cut(block: Block, source: str) -> Block:
+    """The lines of a block that came uncut."""
+    splitter = _Splitter(source, {"newlines": block.number - 1, "encoding": "utf-8"}, 0, False)
+    lines, _ = splitter.cut(block.raw, block.end - len(block.raw))
+    problems, lost = (*block.problems, *splitter.problems), block.lost_bytes + splitter.lost_bytes
+    return replace(block, lines=lines, raw=b"", problems=problems, lost_bytes=lost)
 
 
 class _Splitter:
     """Cuts a byte stream into lines, remembering what crosses from one block to the next."""
 
-    def __init__(self, source: str, state: dict[str, Any], start: int) -> None:
+    def __init__(self, source: str, state: dict[str, Any], start: int, uncut: bool) -> None:
         self.source = source
         self.start = start
+        self.uncut = uncut
         self.newlines = int(state.get("newlines", 0))
         self.encoding: str | None = state.get("encoding")
         # Set while the rest of a line that is too long is being passed over.
@@ -150,7 +165,16 @@ class _Splitter:
             buffer += piece
             if self.encoding is None and offset == 0:
                 buffer, offset = self._take_mark(buffer)
-            lines, used = self._cut(buffer, offset)
+            if self.uncut and self.encoding == "utf-8" and not self.passing_over:
+                whole = buffer[: buffer.rfind(b"\n") + 1]
+                if whole:
+                    buffer = buffer[len(whole) :]
+                    offset += len(whole)
+                    number = self.newlines + 1
+                    self.newlines += whole.count(b"\n")
+                    zeros_from = None
+                    yield replace(self._block([], offset), raw=whole, number=number)
+            lines, used = self.cut(buffer, offset)
             buffer = buffer[used:]
             offset += used
             if used:
@@ -225,7 +249,7 @@ class _Splitter:
         self.encoding = "utf-8"
         return buffer, 0
 
-    def _cut(self, buffer: bytes, offset: int) -> tuple[list[Line], int]:
+    def cut(self, buffer: bytes, offset: int) -> tuple[list[Line], int]:
         """The lines that are whole in ``buffer``, and how many of its bytes they are."""
         lines: list[Line] = []
         used = 0

@@ -11,9 +11,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
-from replay_parsers.trainers.numbers import MAX_STEP, as_step
+import numpy as np
+from numpy.typing import NDArray
+
+from replay_parsers.trainers.numbers import as_step
 from replay_parsers.trainers.timestamps import printed_time
 
 _STEPS = (
@@ -53,6 +56,9 @@ _TIMES = (
     "date",
     "asctime",
 )
+
+# Seconds, milliseconds, microseconds and nanoseconds since 1970: between which numbers, and how many microseconds.
+_CLOCKS = ((1e8, 1e10, 1e6), (1e11, 1e13, 1e3), (1e14, 1e16, 1.0), (1e17, 1e19, 1e-3))
 
 RECORD_NUMBER = "number of the record"
 
@@ -116,6 +122,21 @@ class Axis:
             return Place(step, (epoch[0],), "epoch")
         return Place(self.count, (), RECORD_NUMBER)
 
+    def skim(self, epochs: NDArray[np.float64], steps: NDArray[np.float64], count: int) -> bool:
+        """Pass over ``count`` records at once, those that name a whole epoch given by it and their step.
+
+        False, with nothing done, when steps begin anew or go back anywhere among them.
+        """
+        if not self.epochs.skim(epochs, steps):
+            return False
+        self.count += count
+        return True
+
+
+def step_and_epoch_keys(keys: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Those of ``keys`` that name the step, and those that name the epoch, best first."""
+    return _candidates(keys, _STEPS), _candidates(keys, _EPOCHS)
+
 
 class EpochSteps:
     """Steps that count from 0 or 1 in each epoch, made to run on.
@@ -151,6 +172,41 @@ class EpochSteps:
         self._epoch, self._last = epoch, step
         return self._offsets[epoch] + step
 
+    def skim(self, epochs: NDArray[np.float64], steps: NDArray[np.float64]) -> bool:
+        """As :meth:`running` for many records at once; false when it is not plain that their steps stay as they are."""
+        if any(self._offsets.values()):
+            return False
+        if len(epochs) == 0:
+            return True
+        if (np.diff(epochs) < 0).any() or (np.diff(steps) < 0).any() or np.abs(epochs).max() > 2**53:
+            return False
+        if self._epoch is None:
+            self._epoch, self._first, self._last = int(epochs[0]), int(steps[0]), int(steps[0])
+        elif epochs[0] < self._epoch or steps[0] < self._last:
+            return False
+        for epoch in np.unique(epochs).tolist():
+            self._offsets[int(epoch)] = 0
+        self._epoch, self._last = int(epochs[-1]), int(steps[-1])
+        return True
+
+
+def clock_of_columns(names: tuple[str, ...], values: NDArray[np.float64]) -> tuple[int, float] | Literal[False] | None:
+    """The row of ``values`` (shape [names, records]) that is a wall time, and the factor to microseconds.
+
+    None when there is none, False when some of its values are times and others are not.
+    """
+    found = _candidates(names, _TIMES)
+    if not found:
+        return None
+    row = names.index(found[0])
+    for low, high, factor in _CLOCKS:
+        inside = (values[row] >= low) & (values[row] < high)
+        if inside.all():
+            return row, factor
+        if inside.any():
+            return False
+    return None
+
 
 def time_of(record: Mapping[str, Any]) -> tuple[str | None, int | None]:
     """The key of a record's wall time and the time in microseconds since 1970; (None, None) when it has none.
@@ -167,7 +223,7 @@ def time_of(record: Mapping[str, Any]) -> tuple[str | None, int | None]:
         number = float(value)
     except (TypeError, ValueError):
         return None, None
-    for low, high, factor in ((1e8, 1e10, 1e6), (1e11, 1e13, 1e3), (1e14, 1e16, 1.0), (1e17, 1e19, 1e-3)):
-        if math.isfinite(number) and low <= number < high and number * factor < MAX_STEP:
+    for low, high, factor in _CLOCKS:
+        if math.isfinite(number) and low <= number < high:
             return key, int(number * factor)
     return None, None

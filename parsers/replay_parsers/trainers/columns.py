@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from replay_parsers.records import NO_TIME, Scalars
 
@@ -43,6 +44,10 @@ class ScalarColumns:
         }
 
     def _clear(self) -> None:
+        self._chunks: list[Scalars] = []
+        self._clear_records()
+
+    def _clear_records(self) -> None:
         self._tags: list[str] = []
         self._values: list[float] = []
         self._record_lengths: list[int] = []
@@ -51,7 +56,7 @@ class ScalarColumns:
         self._record_segments: list[int] = []
 
     def __len__(self) -> int:
-        return len(self._values)
+        return len(self._values) + sum(map(len, self._chunks))
 
     def add(self, step: int, tags: Sequence[str], values: Sequence[float], time: int | None = None) -> None:
         """Add what one record prints at ``step``; ``time`` is in microseconds since 1970."""
@@ -105,8 +110,50 @@ class ScalarColumns:
         """How many earlier segments passed ``step``."""
         return sum(first <= step <= last for first, last in self._reached)
 
+    def add_many(
+        self,
+        steps: NDArray[np.int64],
+        tags: tuple[str, ...],
+        values: NDArray[np.float64],
+        times: NDArray[np.int64] | None,
+    ) -> None:
+        """Add records of the same tags: ``steps`` and ``times`` of shape [records], ``values`` of [records, tags].
+
+        ``steps`` must not go back; ``times`` are microseconds since 1970.
+        """
+        self.add(int(steps[0]), tags, values[0].tolist(), None if times is None else int(times[0]))
+        count = len(steps) - 1
+        if count == 0:
+            return
+        self._chunks.append(self._records())
+        self._clear_records()
+        later = steps[1:]
+        self._chunks.append(
+            Scalars(
+                tags=tags,
+                tag=np.tile(np.arange(len(tags), dtype=np.int32), count),
+                segment=np.full(count * len(tags), self.segment, np.int32),
+                step=np.repeat(later, len(tags)),
+                wall_time=np.repeat(np.full(count, NO_TIME) if times is None else times[1:], len(tags)),
+                value=values[1:].ravel(),
+            )
+        )
+        last = int(later[-1])
+        self._last_of.update(dict.fromkeys(tags, last))
+        if self._span is not None:
+            self._span[1] = max(self._span[1], last)
+        growing = np.flatnonzero(np.diff(steps) > 0)
+        if len(growing):
+            self.interval = int(steps[growing[-1] + 1] - steps[growing[-1]])
+        self.last_step = last
+
     def take(self) -> Scalars:
         """The rows since the last call, as columns."""
+        rows = Scalars.concatenate([*self._chunks, self._records()])
+        self._clear()
+        return rows
+
+    def _records(self) -> Scalars:
         if not self._values:
             return Scalars.empty()
         codes: dict[str, int] = {}
@@ -114,7 +161,7 @@ class ScalarColumns:
             if tag not in codes:
                 codes[tag] = len(codes)
         lengths = np.array(self._record_lengths)
-        rows = Scalars(
+        return Scalars(
             tags=tuple(codes),
             tag=np.fromiter(map(codes.__getitem__, self._tags), np.int32, len(self._tags)),
             segment=np.repeat(np.array(self._record_segments, np.int32), lengths),
@@ -122,5 +169,3 @@ class ScalarColumns:
             wall_time=np.repeat(np.array(self._record_times, np.int64), lengths),
             value=np.array(self._values, np.float64),
         )
-        self._clear()
-        return rows

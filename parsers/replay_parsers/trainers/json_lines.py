@@ -15,6 +15,7 @@ from replay_parsers.parser import Parser, Request, Sample
 from replay_parsers.records import Records
 from replay_parsers.trainers.axes import Axis, time_of
 from replay_parsers.trainers.huggingface_meaning import FilteredLoss
+from replay_parsers.trainers.json_blocks import add_block
 from replay_parsers.trainers.losses import training_loss
 from replay_parsers.trainers.numbers import bounded, parse_number
 from replay_parsers.trainers.reading import Book, read_log
@@ -113,6 +114,10 @@ class JsonLines:
         if not self.records.take(record, line.number, rank, book):
             book.other["records without a step or a loss"] += 1
         return True
+
+    def bulk(self, raw: bytes, lines: int, book: Book) -> bool:
+        """Take in many lines at once, if they are plain enough."""
+        return not self.records.filtered.inside and add_block(raw, lines, self.records.axis, book)
 
     def whole(self, text: str, *, goes_on: bool = False) -> bool:
         return not goes_on and parse_object(text) is not None

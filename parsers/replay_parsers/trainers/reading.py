@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
-from replay_parsers.lines import Block, Line, read_blocks, split_rank
+from replay_parsers.lines import Block, Line, cut, read_blocks, split_rank
 from replay_parsers.parser import Request
 from replay_parsers.records import Coverage, EventKind, Finding, Problem, ProblemKind, Records, Run
 from replay_parsers.trainers.columns import ScalarColumns
@@ -140,7 +140,9 @@ class Book:
 class Dialect(Protocol):
     """What the lines of one trainer mean.
 
-    It is built from the state of an earlier reading (empty at the beginning) and gives it back by ``state``.
+    It is built from the state of an earlier reading (empty at the beginning) and gives it back by ``state``.  One that
+    can read many lines faster than one by one has a method ``bulk(raw, lines, book)`` besides, which takes so many
+    whole lines as bytes and returns false, having done nothing, when they are to be read one by one after all.
     """
 
     def read(self, line: Line, rank: str, text: str, book: Book, *, goes_on: bool = False) -> bool:
@@ -174,7 +176,13 @@ def read_log(
     dialect = dialect_from(request.state.get("dialect", {}))
     inside = bool(request.state.get("inside", False))
     start = request.start
-    for block in read_blocks(request.path, request.source, request.start, request.state.get("lines")):
+    bulk = getattr(dialect, "bulk", None)
+    state = request.state.get("lines")
+    for block in read_blocks(request.path, request.source, request.start, state, uncut=bulk is not None):
+        if block.raw:
+            lines = int(block.state["newlines"]) - block.number + 1
+            if inside or bulk is None or not bulk(block.raw, lines, book):
+                block = cut(block, request.source)
         problems = list(block.problems)
         end = block.end
         for line in block.lines:

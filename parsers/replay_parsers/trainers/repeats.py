@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 _REMEMBERED_STEPS = 64
 _AT_ONCE = 10_000_000
 """Ranks that report one step do so within so many microseconds; a restart takes longer to come back to it."""
@@ -61,6 +64,24 @@ class Repeats:
         if len(self._recent) > _REMEMBERED_STEPS:
             del self._recent[next(iter(self._recent))]
         return False
+
+    def highest(self, about: str) -> int | None:
+        """The highest step that is remembered of such records; None when there is none."""
+        return max((step for step, what in self._recent if what == about), default=None)
+
+    def remember(
+        self, about: str, steps: NDArray[np.int64], times: NDArray[np.int64], marks: NDArray[np.float64]
+    ) -> None:
+        """Remember the last of many reports, all of which are known to be told for the first time."""
+        for step, time, mark in zip(
+            steps[-_REMEMBERED_STEPS:].tolist(),
+            times[-_REMEMBERED_STEPS:].tolist(),
+            marks[-_REMEMBERED_STEPS:].tolist(),
+            strict=True,
+        ):
+            self._recent[step, about] = ["", time, mark]
+            if len(self._recent) > _REMEMBERED_STEPS:
+                del self._recent[next(iter(self._recent))]
 
     def _lags(self, step: int, rank: str) -> bool:
         """Whether a rank that begins late reports a step from before the first that is remembered."""

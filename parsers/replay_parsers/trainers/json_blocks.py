@@ -1,0 +1,193 @@
+"""Many JSON lines at once, where they are as alike as a log's lines mostly are.
+
+Arrow's JSON reader turns a block of lines into columns some ten times faster than objects can be made of them one by
+one.  It is used only where the result is known to be the same: records of one or a few sets of keys, all numbers,
+steps that do not go back within an epoch, losses that are numbers.  Everything else is left to the careful reader.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from replay_parsers.trainers.axes import Axis, clock_of_columns, step_and_epoch_keys
+from replay_parsers.trainers.losses import training_loss
+from replay_parsers.trainers.numbers import LARGEST_DOUBLE
+from replay_parsers.trainers.reading import Book
+
+WORTH_IT = 256 << 10
+"""Smaller blocks are read line by line."""
+
+_MOST_COLUMNS = 62
+SHORTEST_RUNS = 64
+"""On average so many records in a row must have the same keys."""
+
+Column = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The numbers of a block: names, values of shape [columns, records], and which of them are there, likewise."""
+
+    names: tuple[str, ...]
+    values: NDArray[np.float64]
+    present: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Adjacent records of the same keys: values of shape [records, tags], times in microseconds since 1970."""
+
+    tags: tuple[str, ...]
+    loss: str
+    steps: NDArray[np.int64]
+    values: NDArray[np.float64]
+    times: NDArray[np.int64] | None
+
+
+def add_block(raw: bytes, lines: int, axis: Axis, book: Book) -> bool:
+    """Add all records of a block of whole ``lines``; false, with nothing done, when it is not as plain as that."""
+    if len(raw) < WORTH_IT or not raw.startswith(b"{"):
+        return False
+    columns = _columns(raw)
+    # A blank line, or two objects on one, and the lines would not be counted as elsewhere.
+    if columns is None or columns.values.shape[1] != lines:
+        return False
+    runs = _runs(columns)
+    epochs = _epochs(columns)
+    if runs is None or epochs is None or not _are_first_tellings(runs, book) or not axis.skim(*epochs, lines):
+        return False
+    for run in runs:
+        book.events.reported()
+        for tag in run.tags:
+            book.scalars.knows(tag)
+        if run.times is not None:
+            losses = run.values[:, run.tags.index(run.loss)]
+            book.repeats.remember(run.loss, run.steps, run.times, losses)
+        # A step back begins a segment; what lies between two is added at once.
+        bounds = [0, *(np.flatnonzero(np.diff(run.steps) < 0) + 1).tolist(), len(run.steps)]
+        for first, end in pairwise(bounds):
+            times = None if run.times is None else run.times[first:end]
+            book.scalars.add_many(run.steps[first:end], run.tags, run.values[first:end], times)
+    return True
+
+
+def _are_first_tellings(runs: list[_Run], book: Book) -> bool:
+    """Whether no record can be another rank's: those with a time must go on from what was told before."""
+    last: dict[str, int | None] = {}
+    for run in runs:
+        if run.times is None:
+            continue
+        before = last[run.loss] if run.loss in last else book.repeats.highest(run.loss)
+        if (before is not None and run.steps[0] <= before) or not (np.diff(run.steps) > 0).all():
+            return False
+        last[run.loss] = int(run.steps[-1])
+    return True
+
+
+def _columns(raw: bytes) -> _Columns | None:
+    # Importing Arrow costs more than reading a small file; the careful reader needs none of it.
+    import pyarrow as pa
+    import pyarrow.json as arrow_json
+
+    try:
+        options = arrow_json.ReadOptions(block_size=max(1 << 20, len(raw) // 4 + 1), use_threads=True)
+        table = arrow_json.read_json(pa.BufferReader(raw), read_options=options)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    named: list[tuple[str, Any]] = []
+    for name in table.column_names:
+        if not _flatten(name, table.column(name).combine_chunks(), named):
+            return None
+    if not named or len(named) > _MOST_COLUMNS or len({name for name, _ in named}) < len(named):
+        return None
+    values = np.empty((len(named), table.num_rows))
+    present = np.ones(values.shape, np.bool_)
+    for row, (_, column) in enumerate(named):
+        if column.null_count:
+            present[row] = column.is_valid().to_numpy(zero_copy_only=False)
+            column = column.fill_null(0)
+        values[row] = column.to_numpy(zero_copy_only=False)
+    values[values >= LARGEST_DOUBLE] = np.inf
+    values[values <= -LARGEST_DOUBLE] = -np.inf
+    return _Columns(tuple(name for name, _ in named), values, present)
+
+
+def _flatten(name: str, column: Any, named: list[tuple[str, Any]]) -> bool:
+    """Add the numbers below ``column`` to ``named``; false when there is anything else."""
+    import pyarrow.types as types
+
+    if types.is_integer(column.type) or types.is_floating(column.type) or types.is_boolean(column.type):
+        named.append((name, column))
+        return True
+    if not types.is_struct(column.type) or column.null_count:
+        return False
+    return all(
+        _flatten(f"{name}/{field.name}", column.field(number), named) for number, field in enumerate(column.type)
+    )
+
+
+def _runs(columns: _Columns) -> list[_Run] | None:
+    """The block as runs of records with the same keys; None when one is not plain, or they are too short."""
+    count = columns.values.shape[1]
+    bounds = np.array([0, count])
+    if not columns.present.all():
+        bits = (1 << np.arange(len(columns.names), dtype=np.int64))[:, None]
+        pattern = (columns.present * bits).sum(axis=0)
+        bounds = np.concatenate(([0], np.flatnonzero(np.diff(pattern)) + 1, [count]))
+        if len(bounds) - 1 > count / SHORTEST_RUNS:
+            return None
+    runs: list[_Run] = []
+    for first, end in pairwise(bounds.tolist()):
+        kept = np.flatnonzero(columns.present[:, first])
+        run = _run(tuple(columns.names[row] for row in kept), columns.values[kept, first:end])
+        if run is None:
+            return None
+        runs.append(run)
+    return runs
+
+
+def _run(names: tuple[str, ...], values: NDArray[np.float64]) -> _Run | None:
+    place = Axis({}).place(dict(zip(names, values[:, 0].tolist(), strict=True)))
+    clock = clock_of_columns(names, values)
+    if place is None or place.axis != "step" or clock is False:
+        return None
+    at = names.index(place.keys[0])
+    steps = _as_steps(values[at])
+    left_out = (at,) if clock is None else (at, clock[0])
+    kept = [row for row in range(len(names)) if row not in left_out]
+    tags = tuple(names[row] for row in kept)
+    loss = training_loss(dict.fromkeys(tags, 0.0))
+    if steps is None or loss is None:
+        return None
+    rows = np.ascontiguousarray(values[kept].T)
+    # What may be a nan loss is looked at one by one.
+    if not (np.isfinite(rows).all() and values[names.index(loss)].all()):
+        return None
+    return _Run(tags, loss, steps, rows, None if clock is None else (values[clock[0]] * clock[1]).astype(np.int64))
+
+
+def _as_steps(values: Column) -> NDArray[np.int64] | None:
+    if not (np.abs(values) <= 2**53).all():
+        return None
+    steps = values.astype(np.int64)
+    return steps if (steps == values).all() else None
+
+
+def _epochs(columns: _Columns) -> tuple[Column, Column] | None:
+    """The epochs and steps of the records that name a whole epoch; None when their keys differ within the block."""
+    steps, epochs = step_and_epoch_keys(columns.names)
+    if not steps or not columns.present[columns.names.index(steps[0])].all():
+        return None
+    if not epochs:
+        return np.empty(0), np.empty(0)
+    row = columns.names.index(epochs[0])
+    if len(epochs) > 1 and not columns.present[row].all():
+        return None
+    epoch = columns.values[row]
+    whole = columns.present[row] & (epoch == np.floor(epoch))
+    return epoch[whole], columns.values[columns.names.index(steps[0])][whole]

@@ -1,0 +1,135 @@
+"""Many JSON lines at once give what they give one by one."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from log_reading import read_path, rows
+
+from replay_parsers.records import Records
+from replay_parsers.trainers import json_blocks
+from replay_parsers.trainers.json_lines import PARSER, JsonLines
+
+
+def both_ways(path: Path, text: str, patch: pytest.MonkeyPatch) -> tuple[Records, Records, int]:
+    """A text read in blocks and line by line, and how many blocks were taken at once."""
+    path.write_text(text)
+    taken: list[bool] = []
+    bulk = JsonLines.bulk
+
+    def counted(self: JsonLines, raw: bytes, lines: int, book: Any) -> bool:
+        taken.append(bulk(self, raw, lines, book))
+        return taken[-1]
+
+    patch.setattr(JsonLines, "bulk", counted)
+    patch.setattr(json_blocks, "WORTH_IT", 1)
+    patch.setattr(json_blocks, "SHORTEST_RUNS", 1)
+    at_once = read_path(PARSER, path)
+    patch.setattr(json_blocks, "WORTH_IT", 1 << 40)
+    one_by_one = read_path(PARSER, path)
+    return at_once, one_by_one, sum(taken)
+
+
+def assert_same(left: Records, right: Records) -> None:
+    assert rows(left) == rows(right)
+    assert left.events == right.events
+    assert left.findings == right.findings
+    assert left.coverage == right.coverage
+    assert left.state == right.state
+
+
+def lines(*records: object) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+PLAIN = {
+    "plain": [{"step": step, "loss": 2.5 + step / 7, "lr": 1e-4} for step in range(1, 50)],
+    "nested": [{"step": step, "train": {"loss": 2.5, "norm": {"grad": 1.5}}} for step in range(1, 50)],
+    "epochs": [{"epoch": step // 10, "step": step, "loss": 2.5} for step in range(50)],
+    "fractions of epochs": [{"epoch": step / 7, "step": step, "loss": 2.5} for step in range(50)],
+    "a step back": [{"step": step % 30, "loss": 2.5} for step in range(50)],
+    "equal steps": [{"step": step // 2, "loss": 2.5} for step in range(50)],
+    "evaluations between": [
+        {"step": step, "loss": 2.5, **({"grad_norm": 1.5} if step % 10 else {"lr": 1e-4})} for step in range(50)
+    ],
+    "times": [{"step": step, "loss": 2.5, "_timestamp": 1.7e9 + step} for step in range(1, 100)],
+    "integers and booleans": [
+        {"step": step, "loss": 2, "overflow": step % 2 == 0, "tokens": 2**60} for step in range(50)
+    ],
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_plain_logs_are_taken_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    at_once, one_by_one, taken = both_ways(tmp_path / "log.jsonl", lines(*PLAIN[name]), monkeypatch)
+    assert_same(at_once, one_by_one)
+    assert taken == 1
+    assert len(at_once.scalars) > 0
+
+
+INTRICATE = {
+    "nan": lines({"step": 1, "loss": 2.5}) + '{"step": 2, "loss": NaN}\n',
+    "nan norm": lines({"step": 1, "loss": 2.5, "grad_norm": 1.0}) + '{"step": 2, "loss": 2.5, "grad_norm": NaN}\n',
+    "zero loss": lines({"step": 1, "loss": 2.5}, {"step": 2, "loss": 0.0}),
+    "infinity as the largest double": lines({"step": 5, "loss": 2.5, "a": 1.7976931348623157e308}),
+    "infinity by size": '{"step": 1, "loss": 2.5}\n{"step": 2, "loss": 1e999}\n',
+    "strings": lines({"step": 1, "loss": "2.5"}, {"step": "2/10", "loss": 2.25}),
+    "a configuration": lines({"config": {"lr": 1}}, {"step": 1, "loss": 2.5}),
+    "no loss": lines({"step": 1, "lr": 2.5}, {"step": 2, "lr": 2.5}),
+    "epochs anew": lines(*({"epoch": epoch, "step": step, "loss": 2.5} for epoch in range(3) for step in range(5))),
+    "samples": lines({"samples": 1, "loss": 2.5}, {"samples": 2, "loss": 2.5}),
+    "steps that are none": lines({"step": 1.5, "loss": 2.5}, {"step": 2, "loss": 2.5}),
+    "huge steps": lines({"step": 2**61, "loss": 2.5}, {"step": 2**61 + 1, "loss": 2.5}),
+    "huge integers": '{"step": 1, "loss": 2.5, "a": ' + "9" * 30 + "}\n",
+    "lists": lines({"step": 1, "loss": 2.5, "ids": [1, 2]}),
+    "blank lines": lines({"step": 1, "loss": 2.5}) + "\n\n" + lines({"step": 2, "loss": 2.5}),
+    "two on a line": '{"step": 1, "loss": 2.5}{"step": 2, "loss": 2.5}\n',
+    "ranks": '{"step": 1, "loss": 2.5}\n[rank1]: {"step": 1, "loss": 2.5}\n',
+    "a word between": lines({"step": 1, "loss": 2.5})
+    + "Saving model checkpoint to x/checkpoint-1\n"
+    + lines({"step": 2, "loss": 2.5}),
+    "the same time and loss": lines(*({"step": 1, "loss": 2.5, "time": 1.7e9} for _ in range(3))),
+    "times and none": lines({"step": 1, "loss": 2.5, "time": 1.7e9}, {"step": 2, "loss": 2.5, "time": 5.0}),
+    "twice the same key": '{"step": 1, "loss": 2.5, "loss": 2.75}\n',
+    "nulls": lines({"step": 1, "loss": 2.5, "a": None}, {"step": 2, "loss": None, "a": 1.0}),
+    "an object once": lines({"step": 1, "loss": 2.5, "more": {"a": 1.0}}, {"step": 2, "loss": 2.5}),
+    "slashes": lines({"step": 1, "loss": 2.5, "a/b": 1.0, "a": {"b": 2.0}}),
+    "windows": lines({"step": 1, "loss": 2.5}, {"step": 2, "loss": 2.5}).replace("\n", "\r\n"),
+}
+
+
+@pytest.mark.parametrize("name", INTRICATE)
+def test_intricate_ones_come_out_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    assert_same(*both_ways(tmp_path / "log.jsonl", INTRICATE[name], monkeypatch)[:2])
+
+
+NUMBER = st.one_of(
+    st.integers(-(10**6), 10**6), st.floats(allow_nan=False, allow_infinity=False), st.floats(0.1, 10.0), st.booleans()
+)
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    keys=st.lists(st.sampled_from(["loss", "grad_norm", "lr", "epoch", "time", "tokens"]), unique=True, min_size=1),
+    table=st.lists(st.tuples(st.integers(0, 40), st.lists(NUMBER, min_size=6, max_size=6)), min_size=1, max_size=12),
+)
+def test_any_numbers_come_out_the_same(tmp_path: Path, keys: list[str], table: list[tuple[int, list[float]]]) -> None:
+    records = [{"step": step, **dict(zip(keys, numbers, strict=False))} for step, numbers in table]
+    with pytest.MonkeyPatch.context() as patch:
+        assert_same(*both_ways(tmp_path / "any.jsonl", lines(*records), patch)[:2])
+
+
+def test_a_large_file_is_read_in_blocks_without_being_told(tmp_path: Path) -> None:
+    path = tmp_path / "large.jsonl"
+    path.write_text(lines(*({"step": step, "loss": 2.5 + math.sin(step), "lr": 1e-4} for step in range(60_000))))
+    read = read_path(PARSER, path)
+    assert len(read.scalars) == 120_000
+    assert read.scalars.step[-1] == 59_999
+    assert read.coverage.records == 120_000
+    assert set(read.scalars.segment.tolist()) == {0}
