@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from replay.cli_options import common, known_run, open_store
+from replay.cli_options import common, kinds, known_run, open_store
 
 if TYPE_CHECKING:
     from replay.audit import AuditReport
+    from replay.precedents import Precedent
+    from replay.similarity import Situation
     from replay_parsers.records import Problem
 
 
@@ -101,3 +103,85 @@ def _finding(finding: Any) -> dict[str, Any]:
         "reasons": finding.reasons,
         "incident": finding.incident,
     }
+
+
+class Symptoms(click.ParamType):  # type: ignore[type-arg]
+    """Kinds of symptoms in their order, with commas between them."""
+
+    name = "symptoms"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        one = kinds("symptom")
+        return tuple(one.convert(name.strip(), param, ctx) for name in str(value).split(",") if name.strip())
+
+
+@click.command("precedents")
+@click.argument("run", required=False)
+@click.option("--at", "step", type=int, help="The step of RUN at which something is seen.")
+@click.option("--saw", type=Symptoms(), metavar="KIND,KIND...", help="What is seen, in its order, without a run.")
+@click.option("--within", type=click.IntRange(min=0), help="Steps from the first to the last of what --saw names.")
+@click.option("--precision", default="", help="The run's number format: fp16, bf16 ...")
+@click.option("--parameters", type=float, help="The run's number of parameters, as in 130e9.")
+@click.option("--limit", type=click.IntRange(min=1), default=5, show_default=True, help="How many to show.")
+@common
+def precedents_command(
+    run: str | None,
+    step: int | None,
+    saw: tuple[str, ...] | None,
+    within: int | None,
+    precision: str,
+    parameters: float | None,
+    limit: int,
+    folder: Path,
+    as_json: bool,
+) -> None:
+    """Find who has seen this before, what they did, and what came of it.
+
+    Either RUN with --at STEP, or --saw with what you see.  Similarity is explained in words; the proxy's evidence on
+    what was done is shown where the store holds any.
+    """
+    from replay import output, precedents
+
+    store = open_store(folder)
+    if run is not None and step is not None and not saw:
+        sought = precedents.situation_at(store, known_run(store, run), step)
+    elif saw and run is None and step is None:
+        sought = precedents.situation(saw, precision=precision, parameters=parameters, within=within)
+    else:
+        raise click.UsageError("give RUN and --at STEP, or --saw with what is seen")
+    found = precedents.find(store, sought, limit=limit)
+    if as_json:
+        output.print_json([_precedent_as_json(one) for one in found])
+    else:
+        print(describe_precedents(sought, found))
+
+
+def describe_precedents(sought: Situation, found: list[Precedent]) -> str:
+    """Precedents for a person, the most similar first."""
+    from replay.output import visible
+
+    seen = ", then ".join(kind.replace("_", " ") for kind in sought.saw)
+    lines = [f"seen: {seen}" + (f" (within {sought.span:,} steps)" if sought.span is not None else "")]
+    if not found:
+        lines.append("no incident on record is like it; `replay ingest --builtin` adds the public logbooks")
+    for one in found:
+        at = "" if one.step is None else f", step {one.step:,}"
+        lines += ["", f"{visible(one.incident)}{at}   similarity {one.similarity:.2f}"]
+        lines += [f"  alike    {visible(words)}" for words in one.alike]
+        lines += [f"  unlike   {visible(words)}" for words in one.unlike]
+        lines.append(f"  done     {', '.join(one.did).replace('_', ' ') or 'nothing'}")
+        lines.append(f"  then     {visible(one.came_of_it)}")
+        lines += [
+            f"  proxy    {visible(proof.arm)} against {visible(proof.control)}: {visible(proof.verdict)} "
+            f"on {visible(proof.metric)} ({proof.n_seeds} seeds, {visible(proof.scenario)})"
+            for proof in one.proxy
+        ]
+        lines.append(f"  told     {visible(one.text)}")
+        lines.append(f"  source   {visible(one.source)}")
+    return "\n".join(lines)
+
+
+def _precedent_as_json(one: Precedent) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return asdict(one) | {"came_of_it": one.came_of_it}
