@@ -74,8 +74,8 @@ def parse_step(text: str) -> int | None:
 
 def as_step(value: object) -> int | None:
     """A step from a number or its print; None when it is none."""
-    if type(value) is int:
-        return value if abs(value) <= MAX_STEP else None
-    if type(value) is float:
+    if isinstance(value, int):
+        return int(value) if abs(value) <= MAX_STEP else None
+    if isinstance(value, float):
         return int(value) if math.isfinite(value) and abs(value) <= MAX_STEP and value == int(value) else None
     return parse_step(value) if isinstance(value, str) else None
