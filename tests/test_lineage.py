@@ -359,6 +359,21 @@ def test_a_restart_told_by_seven_ranks_is_one() -> None:
     assert len(lineage.attempts(telling("a", [0])[:0], events)) == 2
 
 
+def test_a_step_that_the_attempt_cannot_have_reached_is_not_its_end() -> None:
+    """Logbooks without times come in the order of their headings."""
+    events = logbook(
+        event("start"),
+        event("restart", incident="r/1", step=16_800, before=17_068),
+        event("rollback", incident="r/2", step=3000, before=5000),
+    )
+    attempts = lineage.attempts(telling("a", [0])[:0], events)
+    assert table(attempts, "start_step", "end_step", "lost_steps") == [
+        (0, 17_068, 14_068),
+        (16_800, None, None),
+        (3000, None, None),
+    ]
+
+
 def test_what_replay_derived_itself_is_no_source() -> None:
     events = logbook(event("restart", step=50) | {"evidence": "derived"})
     assert len(lineage.attempts(telling("a", range(100)), events)) == 1

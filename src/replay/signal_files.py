@@ -150,4 +150,5 @@ def _spell(component: str) -> str:
 
 
 def read_sections(path: Path, faults: list[str]) -> Sections:
+    """The entries of one table; what is wrong with it is added to ``faults``.  Raises :class:`OSError`."""
     return _Reader(path, faults).read()

@@ -29,8 +29,11 @@ def merge(logged: list[Attempt], told: ToldRun) -> list[Attempt]:
         if after.told is not None:
             before.cause = after.told.cause
             before.lost = after.told.lost
-            if after.told.reached is not None and (before.end is None or after.told.reached > before.end):
-                before.end = after.told.reached
+            reached = after.told.reached
+            # A step before its own checkpoint was reached by another attempt, whatever the order of the telling.
+            possible = reached is not None and (before.start is None or reached >= before.start)
+            if possible and (before.end is None or (reached or 0) > before.end):
+                before.end = reached
     return chain
 
 

@@ -1,6 +1,25 @@
 """Rule files: YAML to :class:`Rule`, every fault with its file and line, all of them at once.
 
 Nothing in a rule is ever run as code: detectors and their settings are a closed vocabulary.
+
+    rules:
+      - name: scale-then-loss
+        summary: The loss scale falls, and soon the loss rises.
+        when:                                  # a detector, or any / all / then of several
+          then:
+            - drop: {signal: loss_scale, scale: log, change: 0.85, sigmas: 0, settle: true}
+            - spike: {signal: loss, change: 0.2}
+          within: 100                          # steps
+        for: {points: 2}                       # or {steps: 20}; 1 point unless given
+        tolerate: 1                            # quiet points that do not end it
+        severity: critical                     # info, warning, critical
+        announces: loss_explosion              # an event kind
+        advice: Go back to a checkpoint before the fall.
+        source: GLM-130B training notes.
+        tests: [...]                           # see replay.rules.series_tests
+
+Detectors: spike, drop, drift, floor, ceiling, nonfinite, plateau, growth, changepoint; their settings are documented
+where they are defined, in :mod:`replay.rules.detectors`.
 """
 
 from __future__ import annotations
