@@ -109,7 +109,7 @@ class EventStore:
         from replay.storage import derived
 
         layout.create(self.folder)
-        self._answer(lambda snapshot: derived.write(self.folder, snapshot, run))
+        self._answer(lambda snapshot: derived.write(self.folder, snapshot, [run]))
 
     def _derive(self, runs: Iterable[str]) -> None:
         from replay.storage import derived

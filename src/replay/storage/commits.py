@@ -8,7 +8,8 @@ from pathlib import Path
 from replay.storage.files import is_temporary
 from replay.storage.layout import DERIVED_EVENTS, SOURCE_TABLES, digest
 from replay.storage.ledger import FOLDER, Entry, Ledger, Snapshot, as_table
-from replay.storage.parts import PartWriter, serialise
+from replay.storage.part_writer import PartWriter
+from replay.storage.parts import serialise
 
 BATCH_ENTRIES = 64
 BATCH_BYTES = 256 << 20

@@ -17,12 +17,13 @@ import pyarrow as pa
 from replay.storage import schema
 from replay.storage.commits import clear_leftovers, write_entries
 from replay.storage.errors import StoreError
-from replay.storage.files import temporary_beside
+from replay.storage.files import new_temporary
 from replay.storage.layout import digest_of_file, table_folder
 from replay.storage.ledger import FOLDER, Entry, Ledger, Part, total_coverage
 from replay.storage.lock import writing
 from replay.storage.merge_scalars import merge as merge_scalars
-from replay.storage.parts import PartWriter, read_table, serialise
+from replay.storage.part_writer import PartWriter
+from replay.storage.parts import read_table, serialise
 from replay.storage.query import concatenate
 from replay.storage.record_parts import stem
 from replay_parsers.records import ProblemKind
@@ -44,18 +45,17 @@ def compact(store: Path, ledger: Ledger, derive: Callable[[Iterable[str]], None]
         alone = lock.wait_until_alone()
         former = ledger.names()
         snapshot = ledger.snapshot()
-        writer = PartWriter(store)
-        entries = [
-            merged
-            for reading in snapshot.readings.values()
-            for entries in reading.generations
-            for merged in [_merge_generation(writer, entries, last=entries[-1] is reading.last)]
-        ]
-        if entries:
-            writer.settle()
-            kept = write_entries(writer, entries)
-            for name in former - {Path(kept).name}:
-                (store / FOLDER / name).unlink(missing_ok=True)
+        with PartWriter(store) as writer:
+            entries = [
+                _merge_generation(writer, entries, last=entries[-1] is reading.last)
+                for reading in snapshot.readings.values()
+                for entries in reading.generations
+            ]
+            if entries:
+                writer.settle()
+                kept = write_entries(writer, entries)
+                for name in former - {Path(kept).name}:
+                    (store / FOLDER / name).unlink(missing_ok=True)
         if alone:
             clear_leftovers(store, ledger)
         derive(snapshot.runs())
@@ -89,15 +89,20 @@ def _merge_generation(writer: PartWriter, entries: Sequence[Entry], *, last: boo
 
 def _merge_scalars(writer: PartWriter, name: str, source: str, run: str | None, parts: Sequence[Part]) -> Part:
     folder = table_folder("scalars", run)
-    target = writer.store / folder
     try:
-        with temporary_beside(target) as temporary:
+        temporary = new_temporary(writer.store / folder)
+        try:
             merge_scalars([writer.store / part.path for part in parts], source, temporary)
             path = f"{folder}/{name}{digest_of_file(temporary)}.parquet"
-            if not (writer.store / path).exists():
-                writer.adopt(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
     except OSError as error:
-        raise StoreError(f"{target}: cannot be written: {error.strerror or error}") from error
+        raise StoreError(f"{writer.store / folder}: cannot be written: {error.strerror or error}") from error
+    if (writer.store / path).exists():
+        temporary.unlink()
+    else:
+        writer.adopt(temporary, path)
     firsts = [part.first_step for part in parts if part.first_step is not None]
     lasts = [part.last_step for part in parts if part.last_step is not None]
     return Part(

@@ -14,9 +14,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from replay.storage import frames, schema
+from replay.storage import frames, records_as_tables, schema
 from replay.storage.ledger import Ledger, Snapshot
-from replay.storage.parts import PartWriter, read_table, remark, serialise
+from replay.storage.part_writer import PartWriter
+from replay.storage.parts import read_table, remark, serialise
 from replay.storage.query import derived_path, events_table
 from replay.storage.scalar_frames import measurements
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _BASIS = "replay.basis"
 _TRIES = 10
+_RUNS_AT_ONCE = 64
 
 
 def attempts(store: Path, snapshot: Snapshot, run: str) -> pd.DataFrame:
@@ -57,38 +59,55 @@ def events_frame(rows: Sequence[dict[str, object]]) -> pd.DataFrame:
 
 
 def bring_up_to_date(store: Path, ledger: Ledger, runs: Iterable[str]) -> None:
-    """Compute anew what follows from the records of ``runs``, wherever these have changed since."""
-    for run in runs:
-        for _ in range(_TRIES):
-            snapshot = ledger.snapshot()
-            basis = snapshot.basis(run)
-            if all(remark(store / derived_path(table, run), _BASIS) == basis for table in ("attempts", "events")):
-                break
-            write(store, snapshot, run)
+    """Compute anew what follows from the records of ``runs``, wherever these have changed since.
+
+    Raises :class:`replay.storage.errors.StoreError`.
+    """
+    stale = list(runs)
+    # Once more for those whose records another process added to meanwhile.
+    for _ in range(_TRIES):
+        snapshot = ledger.snapshot()
+        stale = [run for run in stale if not _is_up_to_date(store, snapshot, run)]
+        for first in range(0, len(stale), _RUNS_AT_ONCE):
+            write(store, snapshot, stale[first : first + _RUNS_AT_ONCE])
+        if not stale:
+            return
 
 
-def write(store: Path, snapshot: Snapshot, run: str) -> None:
-    """Compute the attempts and derived events of ``run``, and keep them; equal ones leave their part untouched."""
+def _is_up_to_date(store: Path, snapshot: Snapshot, run: str) -> bool:
+    basis = snapshot.basis(run)
+    return all(remark(store / derived_path(table, run), _BASIS) == basis for table in ("attempts", "events"))
+
+
+def write(store: Path, snapshot: Snapshot, runs: Iterable[str]) -> None:
+    """Compute the attempts and derived events of ``runs``, and keep them; equal ones leave their part untouched.
+
+    Raises :class:`replay.storage.errors.StoreError`.
+    """
+    with PartWriter(store) as writer:
+        for run in runs:
+            _write(writer, snapshot, run)
+        writer.settle()
+
+
+def _write(writer: PartWriter, snapshot: Snapshot, run: str) -> None:
     from replay import derive, lineage, signals
-    from replay.storage.records_as_tables import events_table as as_table
 
-    of_run = measurements(store, snapshot, run)
-    its_attempts = _compute_attempts(store, snapshot, run, of_run)
+    of_run = measurements(writer.store, snapshot, run)
+    its_attempts = _compute_attempts(writer.store, snapshot, run, of_run)
     found: list[Event] = []
     if len(of_run):
         of_run = lineage.assign(of_run, its_attempts)
         of_run["signal"] = _signals(of_run["tag"], signals.signal_of)
         found = derive.events(run, of_run, its_attempts)
-    writer = PartWriter(store)
     plain = its_attempts.drop(columns="run")
     plain[lineage.PIECES] = [[piece._asdict() for piece in pieces] for pieces in plain[lineage.PIECES]]
     kept = {
         "attempts": frames.conform(plain, schema.ATTEMPTS, "attempts"),
-        "events": as_table(found),
+        "events": records_as_tables.events_table(found),
     }
     for table, rows in kept.items():
         writer.write_as(derived_path(table, run), serialise(rows, {_BASIS: snapshot.basis(run)}))
-    writer.settle()
 
 
 def _signals(tags: pd.Series[Any], signal_of: Callable[[str], str | None]) -> Any:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 _TEMPORARY_END = ".tmp"
@@ -16,34 +14,22 @@ def is_temporary(name: str) -> bool:
     return name.startswith(".") and name.endswith(_TEMPORARY_END)
 
 
-@contextmanager
-def temporary_beside(folder: Path) -> Iterator[Path]:
-    """The path of a new temporary file in ``folder``, which is made if need be; removed at the end if still there."""
+def new_temporary(folder: Path) -> Path:
+    """The path of a new temporary file in ``folder``, which is made if need be.  Raises :class:`OSError`."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f".{os.getpid()}-{secrets.token_hex(8)}{_TEMPORARY_END}"
-    try:
-        yield path
-    finally:
-        path.unlink(missing_ok=True)
+    return folder / f".{os.getpid()}-{secrets.token_hex(8)}{_TEMPORARY_END}"
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Make ``path`` hold ``data``, durably, or leave it as it was."""
-    write_renamed(path, data)
-    flush_folder(path.parent)
-
-
-def write_renamed(path: Path, data: bytes) -> None:
-    """Write ``data`` under a temporary name in the same folder, flush it to disk, then rename it to ``path``.
-
-    The new name is durable only after :func:`flush_folder`.
-    """
-    with temporary_beside(path.parent) as temporary:
-        with temporary.open("wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
+    """Make ``path`` hold ``data``, durably, or leave it as it was.  Raises :class:`OSError`."""
+    temporary = new_temporary(path.parent)
+    try:
+        temporary.write_bytes(data)
+        flush_file(temporary)
         temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    flush_folder(path.parent)
 
 
 def flush_file(path: Path) -> None:

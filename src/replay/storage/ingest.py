@@ -11,7 +11,7 @@ from replay.storage.commits import Commits, clear_leftovers, sound_snapshot
 from replay.storage.layout import create
 from replay.storage.ledger import Ledger, Snapshot
 from replay.storage.lock import writing
-from replay.storage.parts import PartWriter
+from replay.storage.part_writer import PartWriter
 from replay.storage.planning import Known
 from replay.storage.record_parts import RecordParts
 from replay.storage.reports import IngestReport, Progress, ProgressCallback
@@ -33,23 +33,23 @@ def ingest(
     """
     create(store)
     report = IngestReport()
+    everything = list(found)
     with writing(store) as lock:
         before = sound_snapshot(store, ledger)
-        writer = PartWriter(store)
-        parts, commits = RecordParts(writer), Commits(writer)
-        everything = list(found)
-        for number, one in enumerate(everything, start=1):
-            known = Known(
-                reading=before.readings.get(one.source),
-                last_sequence=before.last_sequence.get(one.source, -1),
-                last_generation=before.last_generation.get(one.source, -1),
-            )
-            if isinstance(one, sources.PassedOver):
-                report.sources.append(reading.pass_over(one, known, parts, commits.add))
-            else:
-                step = _progress(one.source, number, len(everything), progress)
-                report.sources.append(reading.read(one, known, parts, commits.add, step))
-        commits.flush()
+        with PartWriter(store) as writer:
+            parts, commits = RecordParts(writer), Commits(writer)
+            for number, one in enumerate(everything, start=1):
+                known = Known(
+                    reading=before.readings.get(one.source),
+                    last_sequence=before.last_sequence.get(one.source, -1),
+                    last_generation=before.last_generation.get(one.source, -1),
+                )
+                if isinstance(one, sources.PassedOver):
+                    report.sources.append(reading.pass_over(one, known, parts, commits.add))
+                else:
+                    step = _progress(one.source, number, len(everything), progress)
+                    report.sources.append(reading.read(one, known, parts, commits.add, step))
+            commits.flush()
         snapshot = ledger.snapshot()
         told = {one.source for one in report.sources}
         report.notes += shared_names(snapshot, told)

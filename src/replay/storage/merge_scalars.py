@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from replay.storage.files import temporary_beside
+from replay.storage.files import new_temporary
 from replay.storage.parts import open_part, read_groups, row_groups, write_scalars
 from replay.storage.query import tag_counts
 from replay.storage.records_as_tables import scalar_table
@@ -35,9 +35,10 @@ def merge(paths: Sequence[Path], source: str, target: Path) -> None:
         write_scalars(_groups(paths, source), SCALARS_ON_DISK, target)
         return
     with ExitStack() as temporaries:
-        merged = []
+        merged: list[Path] = []
         for first in range(0, len(paths), AT_ONCE):
-            merged.append(temporaries.enter_context(temporary_beside(target.parent)))
+            merged.append(new_temporary(target.parent))
+            temporaries.callback(merged[-1].unlink, missing_ok=True)
             merge(paths[first : first + AT_ONCE], source, merged[-1])
         merge(merged, source, target)
 

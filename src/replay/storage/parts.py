@@ -14,8 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from replay.storage.errors import PartVanishedError, StoreError
-from replay.storage.files import flush_file, flush_folder, write_renamed
-from replay.storage.layout import digest
 
 # The largest group of rows: a tag and a step range are found by whole groups, so that smaller ones are found
 # faster and larger ones pack better.
@@ -75,59 +73,6 @@ def row_groups(tag_rows: Sequence[int]) -> list[tuple[int, int]]:
     if end > first:
         groups.append((first, end))
     return groups
-
-
-class PartWriter:
-    """Writes parts into one store, and makes them durable all together.
-
-    :meth:`settle` must be called before the ledger entry that names them is written.
-    """
-
-    def __init__(self, store: Path) -> None:
-        self.store = store
-        self._touched: set[Path] = set()
-
-    def write(self, folder: str, stem: str, data: bytes) -> str:
-        """Write one part into ``folder`` unless it is there already; return its path relative to the store.
-
-        Raises :class:`StoreError` when it cannot be written.
-        """
-        path = f"{folder}/{stem}{digest(data)}.parquet"
-        self.write_as(path, data)
-        return path
-
-    def write_as(self, path: str, data: bytes) -> bool:
-        """Write ``data`` to ``path`` unless it holds just that; whether it was written.  Raises as :meth:`write`."""
-        target = self.store / path
-        if _holds(target, data):
-            return False
-        try:
-            write_renamed(target, data)
-        except OSError as error:
-            raise StoreError(f"{target}: cannot be written: {error.strerror or error}") from error
-        self._touched.add(target.parent)
-        return True
-
-    def adopt(self, temporary: Path, path: str) -> None:
-        """Make the finished file ``temporary`` the part at ``path``.  Raises :class:`OSError`."""
-        flush_file(temporary)
-        target = self.store / path
-        temporary.replace(target)
-        self._touched.add(target.parent)
-
-    def settle(self) -> None:
-        """Make the names of all parts written so far durable."""
-        for folder in sorted(self._touched):
-            flush_folder(folder)
-            flush_folder(folder.parent)
-        self._touched.clear()
-
-
-def _holds(path: Path, data: bytes) -> bool:
-    try:
-        return path.stat().st_size == len(data) and path.read_bytes() == data
-    except FileNotFoundError:
-        return False
 
 
 def open_part(path: Path, **options: Any) -> pq.ParquetFile:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from replay.storage.parts import PartWriter
+    from replay.storage.part_writer import PartWriter
 
 
 def stem(source: str, generation: int, start: int, end: int) -> str:

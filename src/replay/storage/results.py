@@ -14,7 +14,8 @@ import pyarrow as pa
 from replay.storage import frames, schema
 from replay.storage.errors import StoreError
 from replay.storage.layout import create, partition
-from replay.storage.parts import PartWriter, read_table, remark, serialise
+from replay.storage.part_writer import PartWriter
+from replay.storage.parts import read_table, remark, serialise
 from replay.storage.records_as_tables import storable
 
 if TYPE_CHECKING:
@@ -56,10 +57,10 @@ def _put(store: Path, table: str, column: str, owner: str, given: pd.DataFrame, 
         rows = frames.conform(given.drop(columns=column, errors="ignore"), columns, table)
     except (ValueError, pa.ArrowException) as error:
         raise StoreError(f"{table} of {owner!r} cannot be stored: {error}") from error
-    writer = PartWriter(store)
-    data = serialise(rows, {_OWNER: storable(owner)})
-    writer.write_as(f"{table}/{partition(column, owner)}/{table}.parquet", data)
-    writer.settle()
+    with PartWriter(store) as writer:
+        data = serialise(rows, {_OWNER: storable(owner)})
+        writer.write_as(f"{table}/{partition(column, owner)}/{table}.parquet", data)
+        writer.settle()
 
 
 def _get(store: Path, table: str, column: str, owner: str | None, columns: pa.Schema) -> pd.DataFrame:
