@@ -1,0 +1,70 @@
+"""``replay proxy failures ...``: the catalogue of failures, seen and verified."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import click
+
+from replay.proxy.command_helpers import FILE, FOLDER, JSON, needs_torch, print_result, progress_bar
+
+
+@click.group("failures")
+def failures_group() -> None:
+    """The catalogue of failures: ways to go wrong that are known from large runs."""
+
+
+@failures_group.command("list")
+@JSON
+def list_command(as_json: bool) -> None:
+    """List the failures with their sources."""
+    needs_torch()
+    from replay.proxy.failures import CATALOGUE
+
+    fields = ["number", "name", "title", "source", "leading_signal"]
+    if as_json:
+        fields += ["mechanism", "settings", "signature", "criterion", "search"]
+    print_result([{name: getattr(failure, name) for name in fields} for failure in CATALOGUE.values()], as_json)
+
+
+@failures_group.command("show")
+@click.argument("name")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--around", type=click.IntRange(min=1), default=10, show_default=True, help="Steps before and behind.")
+@click.option("--control", is_flag=True, help="The same steps of the run without the cause.")
+@JSON
+def show_command(name: str, seed: int, around: int, control: bool, as_json: bool) -> None:
+    """The vital signs of one failing run, step by step around where it goes wrong."""
+    needs_torch()
+    from replay.proxy.failures import get
+    from replay.proxy.vital_signs import vital_signs
+
+    print_result(vital_signs(get(name), seed, around, control), as_json)
+
+
+@failures_group.command("verify")
+@click.argument("names", nargs=-1)
+@click.option("--seeds", type=click.IntRange(min=1), default=8, show_default=True, help="Number of fresh seeds.")
+@click.option("--quick", is_flag=True, help="Only with and without the cause: no cures, no contrasts.")
+@click.option("--folder", type=FOLDER, default=Path("build/failures"), show_default=True, help="Results so far.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
+@click.option("--docs", type=FILE, help="Write the table into this file.")
+@JSON
+def verify_command(
+    names: tuple[str, ...], seeds: int, quick: bool, folder: Path, jobs: int, docs: Path | None, as_json: bool
+) -> None:
+    """Check that failures happen with their cause and not without; a stopped check goes on where it stopped."""
+    needs_torch()
+    import torch
+
+    from replay.proxy.failure_table import arm_rows, markdown
+    from replay.proxy.verification import FRESH_SEEDS, code_digest, verify
+
+    chosen = range(FRESH_SEEDS[0], FRESH_SEEDS[0] + seeds)
+    with progress_bar("verifying", 0) as advance:
+        results = verify(names, chosen, folder=folder, with_arms=not quick, jobs=jobs, progress=advance)
+    if docs is not None:
+        docs.parent.mkdir(parents=True, exist_ok=True)
+        docs.write_text(markdown(results, chosen, code_digest(), torch.__version__), encoding="utf-8")
+    print_result([dataclasses.asdict(row) for row in arm_rows(results)], as_json)

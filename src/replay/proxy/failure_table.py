@@ -1,0 +1,145 @@
+"""The results of a verification as a table: docs/failures.md, and rows for the command line."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from replay.proxy.failure import Failure, Sign
+from replay.proxy.failures import CATALOGUE
+from replay.proxy.verification import WITH, WITHOUT, Result, wilson
+
+REPRODUCED_WITH = 0.75
+"""A failure counts as reproduced when this share of its seeds go wrong with the cause, and none without it."""
+
+
+@dataclass(frozen=True)
+class ArmRow:
+    """One arm of a failure over its seeds."""
+
+    failure: str
+    arm: str
+    wrong: int
+    seeds: int
+    low: float
+    high: float
+    peak: float
+
+
+def arm_rows(results: Sequence[Result]) -> list[ArmRow]:
+    """Incidence by failure and arm with Wilson's 95% interval; ``peak`` is the median."""
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        groups.setdefault((result.failure, result.arm), []).append(result)
+    rows = []
+    for (failure, arm), group in groups.items():
+        wrong = sum(result.wrong_at is not None for result in group)
+        low, high = wilson(wrong, len(group))
+        finite = [result.peak if math.isfinite(result.peak) else math.inf for result in group]
+        rows.append(ArmRow(failure, arm, wrong, len(group), low, high, statistics.median(finite)))
+    return rows
+
+
+def status(failure: Failure, rows: Sequence[ArmRow]) -> str:
+    """ "reproduced", "signal only", "not reproduced" or "not verified"."""
+    by_arm = {row.arm: row for row in rows if row.failure == failure.name}
+    if WITH not in by_arm or WITHOUT not in by_arm or by_arm[WITH].seeds < 8:
+        return "not verified"
+    held = by_arm[WITH].wrong >= REPRODUCED_WITH * by_arm[WITH].seeds and by_arm[WITHOUT].wrong == 0
+    if not held:
+        return "not reproduced"
+    return "signal only" if failure.harmless else "reproduced"
+
+
+def sign_lines(failure: Failure, results: Sequence[Result]) -> list[str]:
+    """What each sign was worth: how often and how long ahead it was seen, and how often without reason."""
+    wrong = [r for r in results if r.failure == failure.name and r.arm == WITH and r.wrong_at is not None]
+    quiet = [r for r in results if r.failure == failure.name and r.arm in (WITH, WITHOUT)]
+    return [_sign_line(sign, wrong, quiet) for sign in failure.signs] if wrong else []
+
+
+def _sign_line(sign: Sign, wrong: Sequence[Result], quiet: Sequence[Result]) -> str:
+    leads = [lead for result in wrong if (lead := result.leads.get(str(sign))) is not None]
+    ahead = [lead for lead in leads if lead > 0]
+    steps = sum(result.quiet for result in quiet)
+    alarms = sum(result.alarms.get(str(sign), 0) for result in quiet)
+    if not leads:
+        text = f"not seen in any of {len(wrong)}"
+    elif not ahead:
+        text = f"at the same step in {len(leads)} of {len(wrong)}, never ahead"
+    else:
+        spread = f"{min(ahead)} to {max(ahead)}" if min(ahead) != max(ahead) else f"{ahead[0]}"
+        text = f"ahead in {len(ahead)} of {len(wrong)}, by {statistics.median(ahead):g} steps (median; {spread})"
+    return f"{sign}: {text}; {alarms} of {steps} quiet steps" if steps else f"{sign}: {text}"
+
+
+def markdown(results: Sequence[Result], seeds: Sequence[int], code: str, torch_version: str) -> str:
+    """The page docs/failures.md."""
+    rows = arm_rows(results)
+    states = {failure.name: status(failure, rows) for failure in CATALOGUE.values()}
+    count = sum(state == "reproduced" for state in states.values())
+    lines = [
+        "# Failures of the proxy",
+        "",
+        "Written by `replay proxy failures verify --docs docs/failures.md`; do not edit by hand.",
+        "",
+        f"Seeds {seeds[0]} to {seeds[-1]}, none of them used while searching; torch {torch_version}, one thread; code "
+        f"`{code}`. A failure counts as reproduced when it happens on at least three quarters of the seeds with its "
+        "cause and on none without it; intervals are Wilson's 95%. With eight seeds, eight of eight means a true "
+        f"incidence above {wilson(8, 8)[0]:.0%}. {count} of {len(states)} are reproduced.",
+        "",
+        "| # | failure | with the cause | without | status |",
+        "|---|---|---|---|---|",
+    ]
+    for failure in CATALOGUE.values():
+        both = [_incidence(rows, failure.name, arm) for arm in (WITH, WITHOUT)]
+        link = f"[{failure.title}](#{failure.name})"
+        lines.append(f"| {failure.number} | {link} | {both[0]} | {both[1]} | {states[failure.name]} |")
+    for failure in CATALOGUE.values():
+        lines += _section(failure, results, rows, states[failure.name])
+    return "\n".join(lines) + "\n"
+
+
+def _incidence(rows: Sequence[ArmRow], failure: str, arm: str) -> str:
+    for row in rows:
+        if (row.failure, row.arm) == (failure, arm):
+            return f"{row.wrong} of {row.seeds} ({row.low:.0%} to {row.high:.0%})"
+    return "not run"
+
+
+def _section(failure: Failure, results: Sequence[Result], rows: Sequence[ArmRow], state: str) -> list[str]:
+    lines = [
+        "",
+        f'## <a id="{failure.name}"></a>{failure.number}. {failure.title}',
+        "",
+        f"`{failure.name}`: {state}.",
+        "",
+        failure.mechanism,
+        "",
+        f"- Source: {failure.source}.",
+        f"- Settings: {failure.settings}.",
+        f"- Expected: {failure.signature}.",
+        f"- Leading signal: `{failure.leading_signal}`.",
+        f"- Counts as gone wrong: {failure.criterion}.",
+        "",
+        "| run | source | went wrong | median peak |",
+        "|---|---|---|---|",
+    ]
+    sources = {arm.name: arm.source for arm in failure.arms}
+    for row in rows:
+        if row.failure == failure.name:
+            incidence = f"{row.wrong} of {row.seeds} ({row.low:.0%} to {row.high:.0%})"
+            lines.append(f"| {row.arm} | {sources.get(row.arm, '')} | {incidence} | {_number(row.peak)} |")
+    peak = "largest rise of the held-out loss behind the moment of the cause"
+    if not failure.held_out:
+        peak = "largest mean loss of five steps behind the lowest"
+    lines += ["", f"Peak: {peak}, nats."]
+    if signs := sign_lines(failure, results):
+        lines += ["", "Signs:", "", *(f"- {line}." for line in signs)]
+    return [*lines, "", f"The search: {failure.search}"]
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}" if math.isfinite(value) else "not finite"

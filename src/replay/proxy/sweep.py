@@ -1,0 +1,138 @@
+"""Sweeps: the learning rate with and without a cure, and PaLM's choices one at a time."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from replay.proxy import model
+from replay.proxy.config import ProxyConfig
+from replay.proxy.recipes import language_task
+from replay.proxy.training import Training
+
+LEARNING_RATES = (3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
+VARIANTS: dict[str, dict[str, object]] = {
+    "plain": {},
+    "QK-norm": {"model__qk_norm": True},
+    "z-loss 1e-4": {"model__z_loss": 1e-4},
+}
+"""What the learning rate is swept with: nothing, and the two cures of Wortsman et al. 2023."""
+
+SWITCHES: dict[str, dict[str, object]] = {
+    "base (GELU, serial, multi-head, learned positions)": {},
+    "SwiGLU, hidden 2/3": {"model__activation": "swiglu", "model__hidden": 85},
+    "parallel layers": {"model__parallel_layers": True},
+    "multi-query attention": {"model__kv_heads": 1},
+    "RoPE": {"model__positions": "rope"},
+    "with biases": {"model__biases": True},
+    "tied embeddings, logits / sqrt(width)": {"model__tied_embeddings": True, "model__logit_scale": 32**-0.5},
+    "z-loss 1e-4": {"model__z_loss": 1e-4},
+    "Adafactor as in PaLM": {
+        "optimizer__name": "adafactor",
+        "optimizer__beta2_power": 0.8,
+        "optimizer__parameter_scaling": True,
+        "optimizer__grad_clip": 1.0,
+        "schedule__learning_rate": 0.03,
+    },
+}
+"""PaLM's choices (sections 2 and 5), one at a time."""
+
+
+@dataclass(frozen=True)
+class SweepRow:
+    """One run: ``loss`` is the mean of the last 20 steps, nats; ``parameters`` and ``seconds_per_step`` as they are."""
+
+    variant: str
+    learning_rate: float
+    seed: int
+    loss: float
+    attention_logit_max: float
+    log_z: float
+    parameters: int
+    seconds_per_step: float
+
+
+def run_row(variant: str, config: ProxyConfig) -> SweepRow:
+    """Train one config to its end; early, when its loss is no number any more."""
+    training = Training.start(config)
+    started = time.perf_counter()
+    losses, logits, log_z = [], [], 0.0
+    while training.step < config.steps:
+        signals = training.advance()
+        losses.append(signals["loss"])
+        logits.append(signals["attention_logit_max"])
+        log_z = signals["log_z"]
+        if not math.isfinite(losses[-1]) and config.precision.mode != "fp16":
+            break
+    return SweepRow(
+        variant=variant,
+        learning_rate=config.schedule.learning_rate,
+        seed=config.seed,
+        loss=float(np.mean(losses[-20:])),
+        attention_logit_max=float(np.nanmax(logits)),
+        log_z=log_z,
+        parameters=model.parameter_count(config.model),
+        seconds_per_step=(time.perf_counter() - started) / training.step,
+    )
+
+
+def learning_rate_sweep(
+    variants: Mapping[str, Mapping[str, object]] = VARIANTS,
+    learning_rates: Sequence[float] = LEARNING_RATES,
+    seeds: Sequence[int] = (0, 1, 2),
+    steps: int = 400,
+) -> Iterator[SweepRow]:
+    """Train every variant at every learning rate over seeds, on the word source."""
+    for variant, settings in variants.items():
+        for rate in learning_rates:
+            for seed in seeds:
+                yield run_row(variant, language_task(seed, learning_rate=rate, steps=steps).replace(**settings))
+
+
+def palm_switches(seeds: Sequence[int] = (0, 1, 2), steps: int = 400) -> Iterator[SweepRow]:
+    """Train PaLM's choices one at a time against the base, at learning rate 0.01."""
+    for variant, settings in SWITCHES.items():
+        for seed in seeds:
+            yield run_row(variant, language_task(seed, learning_rate=0.01, steps=steps).replace(**settings))
+
+
+def learning_rate_sensitivity(rows: Sequence[SweepRow], initial_loss: float) -> dict[str, float]:
+    """How much is lost, on average, by a learning rate that is not the best, for each variant.
+
+    Wortsman et al. 2023 section 2.2: the mean over the swept rates of min(loss, loss at the start), less the best loss
+    of any of them; here of losses averaged over seeds. A run without a finite loss counts as the start.
+    """
+    sensitivities = {}
+    for variant in dict.fromkeys(row.variant for row in rows):
+        by_rate: dict[float, list[float]] = {}
+        for row in rows:
+            if row.variant == variant:
+                loss = row.loss if math.isfinite(row.loss) else initial_loss
+                by_rate.setdefault(row.learning_rate, []).append(min(loss, initial_loss))
+        means = [float(np.mean(losses)) for losses in by_rate.values()]
+        sensitivities[variant] = float(np.mean(means) - min(means))
+    return sensitivities
+
+
+def mean_rows(rows: Sequence[SweepRow]) -> list[dict[str, object]]:
+    """Rows averaged over seeds, in their order; ``spread`` is the standard deviation of the loss."""
+    groups: dict[tuple[str, float], list[SweepRow]] = {}
+    for row in rows:
+        groups.setdefault((row.variant, row.learning_rate), []).append(row)
+    return [
+        {
+            "variant": variant,
+            "learning_rate": rate,
+            "seeds": len(group),
+            "loss": float(np.mean([row.loss for row in group])),
+            "spread": float(np.std([row.loss for row in group])),
+            "attention_logit_max": float(np.mean([row.attention_logit_max for row in group])),
+            "parameters": group[0].parameters,
+            "ms_per_step": 1000 * float(np.mean([row.seconds_per_step for row in group])),
+        }
+        for (variant, rate), group in groups.items()
+    ]
