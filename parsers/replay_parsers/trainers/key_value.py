@@ -26,6 +26,7 @@ from replay_parsers.trainers.timestamps import printed_time
 FORMAT = "key-value"
 
 LONGEST = 2_000
+_LOOKED_AT = 60
 _NO_VALUES = ("epoch", "eta", "time")
 _STEP = re.compile(
     r"\b(?:global[_ ]step|train[_ ]step|num_updates|step|iteration|iter|it|update|batch)\b[ \t]{0,4}[:=#\[]?[ \t]{0,6}"
@@ -102,9 +103,9 @@ def _telling(line: str) -> bool:
 
 def recognise(sample: Sample) -> float:
     """How sure it is: several lines that name a step and a loss, in no format that another parser knows."""
-    if sum(map(_telling, lines_to_judge(sample)[:2_000])) < 2:
-        return 0.0
-    return by_lines(sample, _telling, surest=0.45)
+    sure = by_lines(sample, _telling, surest=0.45, most=_LOOKED_AT)
+    several = sum(map(_telling, lines_to_judge(sample)[:_LOOKED_AT])) > 1 or sure > 0.4
+    return sure if several else 0.0
 
 
 def read(request: Request) -> Iterator[Records]:

@@ -44,9 +44,14 @@ def _tail(sample: Sample) -> str:
         return ""
 
 
-def by_lines(sample: Sample, own: Callable[[str], object], surest: float = 0.9) -> float:
-    """A confidence from the lines for which ``own`` is true: a few are enough, unless the file is prose about a log."""
+def by_lines(sample: Sample, own: Callable[[str], object], surest: float = 0.9, *, most: int | None = None) -> float:
+    """A confidence from the lines for which ``own`` is true: a few are enough, unless the file is prose about a log.
+
+    ``most`` bounds the lines that are looked at, from either end, where ``own`` is slow.
+    """
     lines = lines_to_judge(sample)
+    if most is not None and len(lines) > most:
+        lines = (*lines[: most // 2], *lines[-most // 2 :])
     count = sum(1 for line in lines if own(line))
     if not count:
         return 0.0
