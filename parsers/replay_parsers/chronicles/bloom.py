@@ -15,8 +15,9 @@ from collections.abc import Iterator
 
 from replay_parsers.chronicles import structure
 from replay_parsers.chronicles.book import Style, assemble
-from replay_parsers.chronicles.markdown import Document, Section, read_document, walk
+from replay_parsers.chronicles.encoding import read_document
 from replay_parsers.chronicles.entries import tells_trouble
+from replay_parsers.chronicles.markdown import Document, Section, walk
 from replay_parsers.chronicles.reading import tells_something
 from replay_parsers.parser import Parser, Request, Sample
 from replay_parsers.records import Records
@@ -37,7 +38,8 @@ _TROUBLE = re.compile(
 )
 # Headings over plans, advice and tools.
 _NO_INCIDENT = re.compile(
-    r"\bfuture\b|\bsummary\b|\bconclusion|\bwisdom\b|\bthings to\b|\badding support\b|\brenaming\b|\banaly[sz]\w+ the\b|\badditional\b|"
+    r"\bfuture\b|\bsummary\b|\bconclusion|\bwisdom\b|\bthings to\b|\badding support\b|\brenaming\b|"
+    r"\banaly[sz]\w+ the\b|\badditional\b|"
     r"\ball \w+ together\b|\btest suite\b|\bwait time\b",
     re.IGNORECASE,
 )

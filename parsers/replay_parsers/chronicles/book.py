@@ -10,23 +10,24 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from itertools import pairwise
 
 import numpy as np
 
-from replay_parsers.chronicles import clock, consistency, incidents, outcomes
+from replay_parsers.chronicles import clock, consistency, incidents, outcomes, telling
 from replay_parsers.chronicles.consistency import Doubt
 from replay_parsers.chronicles.drafts import Draft
 from replay_parsers.chronicles.entries import Entry, Tally, read_entry
 from replay_parsers.chronicles.facts import Facts, run_facts
-from replay_parsers.chronicles.incidents import MOVES, Incident
+from replay_parsers.chronicles.findings import clock_finding, doubt_finding, flag_findings
+from replay_parsers.chronicles.grouping import MOVES
+from replay_parsers.chronicles.incidents import Incident
 from replay_parsers.chronicles.markdown import Document
 from replay_parsers.chronicles.structure import Outline
 from replay_parsers.records import (
     NO_TIME,
     Coverage,
     EventKind,
-    Finding,
     Problem,
     ProblemKind,
     Records,
@@ -59,7 +60,7 @@ def assemble(document: Document, outline: Outline, style: Style, *, source: str,
     facts = run_facts(outline.others, document.title, tally)
     name = style.run or launched_run(entries) or run
     clocks = _clocks(entries)
-    zone = style.clock or clocks.zone(chinese=_is_chinese(document))
+    zone = style.clock or clocks.zone(chinese=_is_chinese(document)) or facts.clock
     ahead = clocks.ahead
 
     rate = consistency.rate(entries, ahead, facts.seconds_per_step)
@@ -71,20 +72,20 @@ def assemble(document: Document, outline: Outline, style: Style, *, source: str,
         entries,
         launcher=clocks.launches,
         samples_per_step=facts.batch,
-        episodes=style.episodes,
+        prose=style.episodes,
         settings=style.careful,
     )
-    steps = consistency.doubtful_steps(entries, ahead, rate, _interval(told))
+    steps = consistency.doubtful_steps(entries, ahead, rate, _interval(told), stated=facts.seconds_per_step is not None)
     _apply_steps(told, steps)
     _stable_before(told)
-    flags = _flag_findings(name, source, told)
+    flags = flag_findings(name, source, told)
     outcomes.add(told)
     findings = [
-        *_clock_finding(name, source, clocks, entries),
-        *(_finding(name, source, doubt, entries, told) for doubt in (*dates, *steps)),
+        *clock_finding(name, source, clocks, entries),
+        *(doubt_finding(name, source, doubt, entries, told) for doubt in (*dates, *steps)),
         *flags,
     ]
-    events = incidents.to_events(name, source, told, zone)
+    events = telling.to_events(name, source, told, zone)
     tally.count("image", document.images)
     tally.count("link", document.links)
     return Records(
@@ -163,10 +164,20 @@ def _apply_steps(told: Sequence[Incident], doubts: Sequence[Doubt]) -> None:
 
 def _stable_before(told: Sequence[Incident]) -> None:
     """An entry that begins by calling the last attempt stable tells an outcome of the incident before."""
-    for earlier, later in zip(told, told[1:], strict=False):
+    for earlier, later in pairwise(told):
         if any(draft.role in (Role.SYMPTOM, Role.CAUSE) for draft in later.drafts):
             continue
-        moved = [draft for draft in later.drafts if draft.kind is EventKind.RECOVERED and "told_by" not in draft.detail]
+        acted = next((place for place, draft in enumerate(later.drafts) if draft.role is Role.INTERVENTION), 0)
+        moved = [
+            draft
+            for draft in later.drafts[:acted]
+            if draft.kind is EventKind.RECOVERED and "told_by" not in draft.detail
+        ]
+        moved += [
+            draft
+            for draft in later.drafts[acted:]
+            if draft.kind is EventKind.RECOVERED and _same_sentence(draft, later)
+        ]
         if not moved or not any(draft.role is Role.INTERVENTION for draft in later.drafts):
             continue
         told_by = {"locator": f"§ {later.entry.heading}", "told_by": later.name}
@@ -176,84 +187,10 @@ def _stable_before(told: Sequence[Incident]) -> None:
         later.drafts = [draft for draft in later.drafts if draft not in moved]
 
 
-def _clock_finding(name: str, source: str, clocks: clock.Clocks, entries: Sequence[Entry]) -> list[Finding]:
-    if clocks.headings is None or clocks.launches is None or clocks.headings == clocks.launches:
-        return []
-    first = next(entry for entry in entries if entry.began and entry.launches)
-    headings, launcher = _offset(clocks.headings), _offset(clocks.launches)
-    return [
-        Finding(
-            run=name,
-            check="clock",
-            source=source,
-            locator=f"§ {first.heading}",
-            readings=(f"headings: {headings}", f"launch names: {launcher}"),
-            likely=f"headings are printed in {headings}, launch names in {launcher}",
-            reasons=(
-                f"{clocks.agreeing} event file(s) begin within minutes of the launch beside them if launch names are "
-                f"in {launcher}; and of {clocks.pairs} headings nearly all precede their launch only if they are in "
-                f"{headings}"
-            ),
-        )
-    ]
-
-
-def _offset(offset: timedelta) -> str:
-    hours = offset.total_seconds() / 3600
-    return "UTC" if not hours else f"UTC{hours:+g}"
-
-
-def _finding(name: str, source: str, doubt: Doubt, entries: Sequence[Entry], told: Sequence[Incident]) -> Finding:
-    likely = f"{doubt.at:%Y-%m-%d %H:%M}" if doubt.at else f"about {doubt.step}" if doubt.step is not None else None
-    return Finding(
-        run=name,
-        check=doubt.check,
-        source=source,
-        locator=f"§ {entries[doubt.entry].heading}",
-        readings=doubt.readings,
-        likely=likely,
-        reasons=doubt.reasons,
-        incident=next((incident.name for incident in told if incident.place == doubt.entry), None),
-    )
-
-
-def _flag_findings(name: str, source: str, told: Sequence[Incident]) -> list[Finding]:
-    """Where an option and the words beside it name different batches, the words are kept as the event."""
-    findings = []
-    for incident in told:
-        skips = [draft for draft in incident.drafts if draft.kind is EventKind.SKIP_BATCHES and draft.step is not None]
-        flagged = [draft for draft in skips if draft.detail.get("flag")]
-        worded = [draft for draft in skips if not draft.detail.get("flag")]
-        if len(flagged) != 1 or len(worded) != 1:
-            continue
-        flag, word = flagged[0], worded[0]
-        incident.drafts = [
-            replace(word, detail={**word.detail, "flag": flag.detail["flag"]}) if draft is word else draft
-            for draft in incident.drafts
-            if draft is not flag
-        ]
-        findings.append(_flag_finding(name, source, incident, flag, word))
-    return findings
-
-
-def _flag_finding(name: str, source: str, incident: Incident, flag: Draft, word: Draft) -> Finding:
-    moves = [draft.step for draft in incident.drafts if draft.kind in MOVES and draft.step is not None]
-    fits = any(word.step is not None and 0 <= word.step - step <= 1 for step in moves)
-    prose = f"steps {word.step} to {word.step_end}"
-    return Finding(
-        run=name,
-        check="flag_against_prose",
-        source=source,
-        locator=f"§ {incident.entry.heading}",
-        readings=(f"flag: steps {flag.step} to {flag.step_end}", f"prose: {prose}"),
-        likely=prose if fits else None,
-        reasons=(
-            "the words continue at the step that training is put back to, the option does not"
-            if fits
-            else "the option and the words beside it name different steps"
-        ),
-        incident=incident.name,
-    )
+def _same_sentence(draft: Draft, incident: Incident) -> bool:
+    """Whether an outcome stands in the sentence of the entry's first action, before which nothing is told."""
+    first = next((other for other in incident.drafts if other.role is Role.INTERVENTION and not other.heading), None)
+    return first is not None and bool(draft.quote) and draft.quote == first.quote
 
 
 def _scalars(entries: Sequence[Entry]) -> Scalars:
@@ -299,7 +236,7 @@ def _problems(document: Document, entries: Sequence[Entry], source: str) -> tupl
             Problem(
                 source=source,
                 kind=ProblemKind.NOT_UNDERSTOOD,
-                message="no entry found; an entry begins with a heading or bullet such as `## 2024-05-06 14:00 Node failure`",
+                message="no entry found; one begins with a heading or bullet such as `## 2024-05-06 14:00 Node down`",
             )
         )
     return tuple(problems)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from dataclasses import replace
 
 from replay_parsers.chronicles.drafts import Draft
@@ -19,19 +20,22 @@ _TO_WORD = (
     r"(?:\b(?:down |up |back )?to\b|→|->|=>|➔|⇒|"
     r"(?:调整|降低?|减小|提升|提高|增加|改|升|调|缩小|更改|变|减少)?(?:到|至|为|成))"
 )
-_FROM_TO = re.compile(
-    rf"(?:\bfrom\b|从|由|=)?\s?{_NAME}(?<![A-Za-z\d.])(?P<a>{NUMBER}){_UNITS}\s?{_TO_WORD}\s?{_NAME}(?P<b>{NUMBER})(?![\w%])",
+FROM_TO = re.compile(
+    rf"(?:\bfrom\b|从|由|=)?\s?{_NAME}(?<![A-Za-z\d.])(?P<a>{NUMBER}){_UNITS}\s?{_TO_WORD}\s?{_NAME}(?P<b>"
+    rf"{NUMBER})(?![\w%])",
     _I,
 )
 _TO_FROM = re.compile(
-    rf"\bto\b\s{{0,2}}{_NAME}(?P<b>{NUMBER}){_UNITS}\s{{0,3}}from\s{{1,3}}{_NAME}(?P<a>{NUMBER})(?![\w%]|\s?(?:steps?|iterations?))",
+    rf"\bto\b\s{{0,2}}{_NAME}(?P<b>{NUMBER}){_UNITS}\s{{0,3}}from\s{{1,3}}{_NAME}(?P<a>{NUMBER})(?![\w%]|"
+    rf"\s?(?:steps?|iterations?))",
     _I,
 )
 _FROM_WARM_TO = re.compile(
     rf"(?:从|from)\s?(?P<a>{NUMBER})\s?warm-?up\s?(?P<n>{NUMBER})\s?(?:步|steps?)\s?(?:到|to)\s?(?P<b>{NUMBER})", _I
 )
 _SHOULD = re.compile(
-    rf"\b(?:was|were|remained|stayed|is)\s{{1,3}}(?P<a>{NUMBER})\b.{{0,40}}\bshould (?:have (?:been|become)|be)\s{{1,3}}(?P<b>{NUMBER})(?![\w%])",
+    rf"\b(?:was|were|remained|stayed|is)\s{{1,3}}(?P<a>{NUMBER})\b.{{0,40}}\bshould (?:have (?:been|"
+    rf"become)|be)\s{{1,3}}(?P<b>{NUMBER})(?![\w%])",
     _I,
 )
 _FIRST_THEN = re.compile(
@@ -44,47 +48,60 @@ _TO = re.compile(
 )
 _NEXT_TO_NAME = re.compile(rf"^\W{{0,4}}(?P<b>{NUMBER})(?![\w%.]*\w)")
 _BEFORE = re.compile(
-    r"(?:\b(?:originally|previously|formerly|was|were|used to be|had been|instead of|before|until now|rather than|default setting of|"
+    r"(?:\b(?:originally|previously|formerly|was|were|used to be|had been|instead of|before|until now|"
+    r"rather than|default setting of|"
     rf"default of)\b|原来|原先|之前|原为|此前|原本)\s?(?:is\s|was\s|of\s|是|为|的)?[:：]?\s{{0,2}}(?P<a>{NUMBER})",
     _I,
 )
 _INSTEAD = re.compile(
-    rf"(?P<a>{NUMBER})\s?(?:steps?|步)?\s?(?:\binstead of\b|\brather than\b|而不是|[）)]?\s?[,，]?\s?(?:现在)?改[成为])\s?(?P<b>{NUMBER})",
+    rf"(?P<a>{NUMBER})\s?(?:steps?|步)?\s?(?:\binstead of\b|\brather than\b|而不是|"
+    rf"[）)]?\s?[,，]?\s?(?:现在)?改[成为])\s?(?P<b>{NUMBER})",
     _I,
 )
-_HALF = re.compile(r"\b(?:halv\w+|half(?:ed|ing)?)\b|砍半|减半|对半", _I)
+_HALF = re.compile(r"\b(?:halv\w+|half(?:ed|ing)?)\b|砍半|减半|对半|一半", _I)
 _DOUBLE = re.compile(r"\bdoubl\w+\b|翻倍|加倍", _I)
 _PERCENT = re.compile(r"(?:\bby\s|了\s?)(?P<n>\d{1,3}(?:\.\d{1,6})?)\s?%", _I)
 _TIMES = re.compile(
-    r"\bby (?:a )?factor (?:of )?(?P<n>\d{1,4}(?:\.\d{1,6})?)|\b(?P<x>\d{1,4}(?:\.\d{1,6})?)\s?x (?:lower|smaller|less|higher|larger)",
+    r"\bby (?:a )?factor (?:of )?(?P<n>\d{1,4}(?:\.\d{1,6})?)|"
+    r"\b(?P<x>\d{1,4}(?:\.\d{1,6})?)\s?x (?:lower|smaller|less|higher|larger)",
     _I,
 )
 _FRACTION = re.compile(r"\bto (?P<a>\d{1,2})\s?/\s?(?P<b>\d{1,2}) of (?P<of>[^,;.]{0,60})", _I)
-_DOWN = re.compile(r"\b(?:reduc|lower|decreas|cut|dropp?|shr[iu]n|less)\w*|降|减|缩小|调低", _I)
+_DOWN = re.compile(r"\b(?:reduc|lower|decreas|cut|dropp?|shr[iu]n|less|decay)\w*|降|减|缩小|调低", _I)
 _UP = re.compile(r"\b(?:increas|rais|enlarg|bigger|longer|higher|more frequent|bump)\w*|升(?!级)|增|加大|调高|提高", _I)
 _STRICT_DEED = (
-    r"chang(?:e|ed|ing|es)|reduc(?:e|ed|ing)|lower(?:ed|ing)?|decreas(?:e|ed|ing)|cut(?:ting)?|dropp(?:ed|ing)|shrink|shrank|shrunk|"
-    r"shrinking|increas(?:e|ed|ing)|rais(?:e|ed|ing)|set|setting|switch(?:ed|ing)?|adjust(?:ed|ing)?|restor(?:e|ed|ing)|"
-    r"revert(?:ed|ing)?|halv(?:e|ed|ing)|half(?:ed|ing)?|mov(?:ed|ing)|doubl(?:e|ed|ing)|bump(?:ed|ing)?|tweak(?:ed|ing)?|updated?|"
+    r"chang(?:e|ed|ing|es)|reduc(?:e|ed|ing)|lower(?:ed|ing)?|decreas(?:e|ed|ing)|cut(?:ting)?|"
+    r"dropp(?:ed|ing)|shrink|shrank|shrunk|"
+    r"shrinking|increas(?:e|ed|ing)|rais(?:e|ed|ing)|set|setting|switch(?:ed|ing)?|adjust(?:ed|ing)?|"
+    r"restor(?:e|ed|ing)|"
+    r"revert(?:ed|ing)?|halv(?:e|ed|ing)|half(?:ed|ing)?|mov(?:ed|ing)|doubl(?:e|ed|ing)|bump(?:ed|ing)?|"
+    r"tweak(?:ed|ing)?|updated?|decay(?:ed|ing)|"
     r"went|going back|remained|finished|full throttle|new(?= seed)"
 )
 _DEED_SIGN = r"→|->|⇒|改|调|降|减|升(?!级)|增|设|砍|提|换|翻"
 _CAREFUL_DEED = re.compile(rf"\b(?:{_STRICT_DEED})\b|{_DEED_SIGN}", _I)
 _DEED = re.compile(
-    rf"\b(?:{_STRICT_DEED}|use|using|used|try|trying|tried|let's|with|now|every|new|go(?:ing)? (?:back )?to|warm(?:ed|ing)?[- ]?up)\b|{_DEED_SIGN}|=|warmup",
+    rf"\b(?:{_STRICT_DEED}|use|using|used|try|trying|tried|let's|with|now|every|new|"
+    rf"go(?:ing)? (?:back )?to|warm(?:ed|ing)?[- ]?up)\b|{_DEED_SIGN}|=|warmup",
     _I,
 )
 _WITHIN = re.compile(
-    rf"\b(?:within|over|for|by|in)\s(?P<n>{NUMBER})\s?steps?\b|warm-?up\s?(?P<zh>{NUMBER})\s?(?:步|steps?)|(?P<zh2>{NUMBER})\s?步内",
+    rf"\b(?:within|over|for|by|in)\s(?P<n>{NUMBER})\s?steps?\b|warm-?up\s?(?P<zh>{NUMBER})\s?(?:步|steps?)|"
+    rf"(?P<zh2>{NUMBER})\s?步内",
     _I,
 )
 _MUSING = re.compile(
-    r"\b(?:suspect|think|thought|attribut|might|maybe|perhaps|would|could|should|suggest(?!ion)|recommend|propos|if we|if you|consider|believe|"
-    r"plan(?:ned|s)? to|wonder|feeling|notes?:|need(?:s|ed)? to|not sure|future|tried to|trying to|want to|once)\w*|怀疑|推测|可能|讨论|建议|打算",
+    r"\b(?:suspect|think|thought|attribut|might|maybe|perhaps|would|could|should|suggest(?!ion)|"
+    r"recommend|propos|if we|if you|consider|believe|"
+    r"plan(?:ned|s)? to|wonder|feeling|notes?:|need(?:s|ed)? to|not sure|future|tried to|trying to|"
+    r"want to|once)\w*|怀疑|推测|可能|讨论|建议|打算",
     _I,
 )
 _DENIED = re.compile(r"\b(?:not|no|without|never|unchanged|same|kept)\b|n't\b|没有|不变|未", _I)
 _WARM_LENGTH = re.compile(r"warm-?up\s?steps?\sfor|步数", _I)
+# "New seed 43", "added z-loss 1e-4": the value stands beside the name.
+_BESIDE = re.compile(r"\b(?:new|add(?:ed|ing)?|us(?:e|ed|ing)|set|tr(?:y|ied|ying))\b|加入?|使用|设置", _I)
+_SAME_BUT = re.compile(r"^\W*(?:same|identical|repeat|as (?:before|above)|like)\b.{0,60}\b(?:but|except|with)\b", _I)
 _CONTEXT = re.compile(r"\bat\s{0,2}$", _I)
 _PRONOUN = re.compile(rf"\b(?:it|this|that|them)\s(?:down |up |back )?to\s(?P<b>{NUMBER})(?![\w%])", _I)
 
@@ -98,7 +115,7 @@ def from_prose(clause: str, sentence: str, *, careful: bool = False) -> list[Dra
     drafts: list[Draft] = []
     # Values are often in code spans ("`lr=1e-5`"); options there are read as options.
     bare = re.sub(r"`([^`]*)`", lambda span: " " if "--" in span[1] else f" {span[1]} ", clause)
-    if not (_CAREFUL_DEED if careful else _DEED).search(bare):
+    if not (_CAREFUL_DEED if careful else _DEED).search(bare) and not _SAME_BUT.search(sentence):
         return drafts
     hidden: list[tuple[int, int]] = []
     for parameter in PARAMETERS:
@@ -145,6 +162,8 @@ def _changes(parameter: Parameter, clause: str, mention: re.Match[str], sentence
     draft = _with_values(_draft(parameter, None, None), clause, mention, sentence)
     if draft is None or (_MUSING.search(clause) and (draft.before is None or draft.after is None)):
         return []
+    if re.search(r"\d\s?[kKmMbB]?\s?tokens?\b", clause) and draft.unit == "sample":
+        draft = replace(draft, unit="token")
     if within := _WITHIN.search(clause):
         length = number(within["n"] or within["zh"] or within["zh2"])
         draft = replace(draft, detail={"steps": f"{length:g}", **draft.detail})
@@ -163,8 +182,8 @@ def _with_values(draft: Draft, clause: str, mention: re.Match[str], sentence: st
     near = clause[max(mention.start() - 8, 0) :]
     for pattern, text in (
         (_TO_FROM, behind),
-        (_FROM_TO, behind),
-        (_FROM_TO, near),
+        (FROM_TO, behind),
+        (FROM_TO, near),
         (_SHOULD, sentence.replace("`", "")),
     ):
         if pair := pattern.search(text):
@@ -180,7 +199,9 @@ def _with_values(draft: Draft, clause: str, mention: re.Match[str], sentence: st
                 "value": f"{part} of {fraction['of'].strip()}",
             },
         )
-    to = _TO.search(behind) or (_NEXT_TO_NAME.search(behind) if draft.kind is K.SEED_CHANGE else None)
+    to = _TO.search(behind) or (
+        _NEXT_TO_NAME.search(behind) if _BESIDE.search(clause) or _SAME_BUT.search(sentence) else None
+    )
     if to and not (draft.kind is K.SEED_CHANGE and _DENIED.search(clause)):
         return replace(draft, before=before, after=number(to["b"]))
     relative = _relative(clause)
@@ -189,10 +210,13 @@ def _with_values(draft: Draft, clause: str, mention: re.Match[str], sentence: st
 
 def _topology(draft: Draft, clause: str) -> Draft | None:
     """A number of machines is a change only with a word for it: "switched from 48 to 24 nodes", "to 128 nodes"."""
-    moved = r"\b(?:switch\w*|mov\w*|scal\w*|chang\w*|went|grow\w*|shr[iu]nk\w*|expand\w*|reduc\w*|increas\w*)\b|扩|缩|换成|改为|切换"
+    moved = (
+        r"\b(?:switch\w*|mov\w*|scal\w*|chang\w*|went|grow\w*|shr[iu]nk\w*|expand\w*|reduc\w*|increas\w*)\b|"
+        r"扩|缩|换成|改为|切换"
+    )
     if not re.search(moved, clause, _I):
         return None
-    if pair := _FROM_TO.search(clause):
+    if pair := FROM_TO.search(clause):
         return replace(draft, before=number(pair["a"]), after=number(pair["b"]))
     to = re.search(
         rf"(?:\bto|到|至|为|成)\s?(?P<b>{NUMBER})\s?(?:\w+\s)?(?:nodes|gpus|cards|节点|卡|个节点)", clause, _I
@@ -219,15 +243,18 @@ def _relative(clause: str) -> dict[str, str]:
     return {"direction": "up"} if _UP.search(clause) else {}
 
 
-def effective_step(clause: str, *, loaded: bool = False) -> int | None:
+def effective_step(clause: str, *, loaded: bool = False, values: Container[float] = ()) -> int | None:
     """The step from which a change holds, where the clause names one ("from 26000 step", "at iteration 15000").
 
-    ``loaded`` asks for the step of a checkpoint: what happens "at" a step loads none.
+    ``loaded`` asks for the step of a checkpoint: what happens "at" a step loads none.  ``values`` are numbers that
+    are known to be something else ("from 1024 to 2048 sequences").
     """
     words = r"from|starting" if loaded else r"from|at|since|starting"
     for mention in positions(clause):
+        if mention.value in values and not mention.word:
+            continue
         ahead = clause[: mention.start]
-        named = r"(?:the\s)?(?:(?:global[ _]?)?(?:step|iteration)\s?)?$"
+        named = r"第?\s?(?:the\s)?(?:(?:global[ _]?)?(?:step|iteration)\s?)?$"
         if re.search(rf"(?:\b(?:{words})\b|从|在)\s?{named}", ahead, _I):
             return mention.value
         if re.match(r"\s?(?:steps?)?\s?开始", clause[mention.end :]) or re.search(r"^\W*$", ahead):

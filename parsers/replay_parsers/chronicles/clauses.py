@@ -8,12 +8,15 @@ _LONGEST = 2_000
 
 # A full stop ends a sentence only before a space and what can begin one, and not after an abbreviation.
 _SENTENCE_END = re.compile(
-    r"(?<=[。！？!?])\s*"
-    r"|(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)(?<!\bapprox)(?<!\bno)(?<!\bca)(?<!\bcf)(?<=[.])\s+(?=[A-Z`\"'(\[\u4e00-\u9fff0-9-])"
+    r"\n+|\s\|\s|(?<=[。！？!?])\s*"
+    r"|(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)(?<!\bapprox)(?<!\bno)(?<!\bca)(?<!\bcf)(?<=[.])\s+(?=[A-Z"
+    r"`\"'(\[\u4e00-\u9fff0-9-])"
 )
 _NEW_CLAUSE = (
-    r"then|we|it|the (?:loss|training|run|job|model|grad\w*)|also|later|re-?start\w*|skip\w*|add(?:ed|ing)|chang\w*|remov\w*|switch\w*|"
-    r"resum\w*|start\w*|lost|roll\w*|went|stayed|got|diverged|lower\w*|reduc\w*|increas\w*|rais\w*|set|replac\w*|continu\w*|load\w*|"
+    r"then|we|it|the (?:loss|training|run|job|model|grad\w*)|also|later|re-?start\w*|skip\w*|add(?:ed|"
+    r"ing)|chang\w*|remov\w*|switch\w*|"
+    r"resum\w*|start\w*|lost|roll\w*|went|stayed|got|diverged|lower\w*|reduc\w*|increas\w*|rais\w*|set|"
+    r"replac\w*|continu\w*|load\w*|"
     r"crash\w*|had to|will|quickly|eventually"
 )
 _CLAUSE_END = re.compile(
@@ -33,7 +36,8 @@ _ADVERBIAL = re.compile(
     re.IGNORECASE,
 )
 _VERB = re.compile(
-    r"\b(?:explod|diverg|restart|load|roll|chang|reduc|lower|increas|set|break|broke|fail|crash|print|skip|spike|resum|start|train)\w*|加载|训练|重启|恢复|炸|爆炸|跳过|挂",
+    r"\b(?:explod|diverg|restart|load|roll|chang|reduc|lower|increas|set|break|broke|fail|crash|print|"
+    r"skip|spike|resum|start|train)\w*|加载|训练|重启|恢复|炸|爆炸|跳过|挂",
     re.IGNORECASE,
 )
 

@@ -86,7 +86,7 @@ def _found(text: str) -> list[tuple[Launch, int]]:
         if name is None:
             continue
         try:
-            stamp = datetime(*(int(match[part]) for part in "ymdHMS"))  # type: ignore[arg-type]  # noqa: DTZ001
+            stamp = datetime(*(int(match[part]) for part in "ymdHMS"))  # type: ignore[arg-type]
         except ValueError:
             continue
         found.append((Launch(name[0] + match[0], name[0], stamp), match.start()))

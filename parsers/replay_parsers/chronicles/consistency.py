@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import pairwise
 from statistics import median
 
 from replay_parsers.chronicles.entries import Entry
@@ -59,7 +60,7 @@ def doubtful_dates(entries: Sequence[Entry], ahead: timedelta | None, seconds_pe
     for index, entry in enumerate(entries):
         if doubt := _against_launch(index, entry, ahead):
             doubts[index] = doubt
-    for index, entry in enumerate(entries):
+    for index in range(len(entries)):
         if index not in doubts and (doubt := _against_neighbours(index, entries, doubts, ahead, seconds_per_step)):
             doubts[index] = doubt
     return [doubts[index] for index in sorted(doubts)]
@@ -153,7 +154,7 @@ def _candidates(entry: Entry, first: datetime, last: datetime) -> list[datetime]
         return []
     printed = entry.printed
     hour, minute = (printed.hour or 0, printed.minute or 0) if printed else (0, 0)
-    day = datetime(first.year, first.month, first.day, hour, minute)  # noqa: DTZ001
+    day = datetime(first.year, first.month, first.day, hour, minute)
     days = [day + number * _DAY for number in range((last - first).days + 2)]
     lower = first if entry.timed else first - _DAY
     return [time for time in days if lower <= time <= last]
@@ -199,7 +200,7 @@ def rate(entries: Sequence[Entry], ahead: timedelta | None, stated: float | None
     points = anchors(entries, ahead)
     rates = [
         (later.time - earlier.time).total_seconds() / (later.step - earlier.step)
-        for earlier, later in zip(points, points[1:], strict=False)
+        for earlier, later in pairwise(points)
         if later.step > earlier.step and later.time > earlier.time
     ]
     return median(rates) if len(rates) >= 3 else None
@@ -225,9 +226,17 @@ def anchors(entries: Sequence[Entry], ahead: timedelta | None) -> list[Anchor]:
 
 
 def doubtful_steps(
-    entries: Sequence[Entry], ahead: timedelta | None, seconds_per_step: float | None, interval: int | None
+    entries: Sequence[Entry],
+    ahead: timedelta | None,
+    seconds_per_step: float | None,
+    interval: int | None,
+    *,
+    stated: bool = True,
 ) -> list[Doubt]:
-    """Restarts from steps from which what comes next could not have been reached in the time between."""
+    """Restarts from steps from which what comes next could not have been reached in the time between.
+
+    A rate that the book itself states (``stated``) is trusted more than one estimated from its entries.
+    """
     if seconds_per_step is None:
         return []
     points = anchors(entries, ahead)
@@ -240,7 +249,9 @@ def doubtful_steps(
         due_before = before.step + (point.time - before.time).total_seconds() / seconds_per_step
         slack = 0.02 * max(after.step - before.step, 0) + 2 * (interval or 100)
         agree = before.step <= due_after - slack / 10 and due_after <= due_before + slack and before.step < after.step
-        if not agree or due_after - point.step <= slack:
+        needed = (after.time - point.time).total_seconds() / max(after.step - point.step, 1)
+        too_fast = needed < seconds_per_step * (0.8 if stated else 0.5)
+        if not agree or not too_fast or point.step == before.step or due_after - point.step <= slack:
             continue
         likely = _due(due_after, interval)
         doubts.append(
@@ -249,7 +260,7 @@ def doubtful_steps(
                 check="step_against_clock",
                 readings=(f"printed: {point.step}", f"due by the clock: {due_after:.0f} to {due_before:.0f}"),
                 reasons=(
-                    f"at {seconds_per_step:g} s a step, step {after.step} of {after.time:%Y-%m-%d %H:%M} cannot be reached "
+                    f"at {seconds_per_step:g} s a step, step {after.step} of {after.time:%Y-%m-%d %H:%M} is too far "
                     f"from step {point.step} at {point.time:%Y-%m-%d %H:%M}"
                 ),
                 step=likely,

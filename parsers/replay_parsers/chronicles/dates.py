@@ -13,7 +13,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from replay_parsers.records import TimePrecision
 
 _MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTH = r"(?P<name>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+_MONTH = (
+    r"(?P<name>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|"
+    r"oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+)
+
 _DAY = r"(?P<day>[0-3]?\d)"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 
@@ -36,13 +40,15 @@ _DATES = tuple(
 _BARE = re.compile(r"^\W{0,3}(?P<month>0?[1-9]|1[0-2])(?P<sep>[-/.])(?P<day>0[1-9]|[12]\d|3[01]|[1-9])(?![\d./-]|\s*%)")
 
 _ZONE = (
-    r"(?P<zone>Z\b|(?:UTC|GMT)\s?[+-]\d{1,2}(?::?\d\d)?(?!\d)|\+\d\d:?\d\d(?!\d)|UTC\b|GMT\b|P[SD]?T\b|E[SD]?T\b|M[SD]T\b|CES?T\b|JST\b|KST\b|"
+    r"(?P<zone>Z\b|(?:UTC|GMT)\s?[+-]\d{1,2}(?::?\d\d)?(?!\d)|\+\d\d:?\d\d(?!\d)|UTC\b|GMT\b|P[SD]?T\b|"
+    r"E[SD]?T\b|M[SD]T\b|CES?T\b|JST\b|KST\b|"
     r"北京时间|Beijing(?: time)?|JZ(?: time)?)"
 )
 _TIME = re.compile(
     r"^(?:[T_ ,，、\-–—(（\[]|at\b|around\b|~|\s)*"
     r"(?:(?P<half>凌晨|早上|上午|中午|下午|晚上|晚)\s*)?"
-    r"(?:(?P<hour>[0-2]?\d)[:：](?P<minute>[0-5]\d)(?:[:：](?P<second>[0-5]\d)(?:\.\d+)?)?|(?P<hour2>[0-2]?\d)\s*[点时]\s*(?:(?P<minute2>[0-5]?\d)\s*分?|(?P<thirty>半))?"
+    r"(?:(?P<hour>[0-2]?\d)[:：](?P<minute>[0-5]\d)(?:[:：](?P<second>[0-5]\d)(?:\.\d+)?)?|"
+    r"(?P<hour2>[0-2]?\d)\s*[点时]\s*(?:(?P<minute2>[0-5]?\d)\s*分?|(?P<thirty>半))?"
     r"|(?P<hour3>[01]?\d)(?=\s*[ap]\.?m\b))"
     rf"\s*(?P<ampm>[ap]\.?m\b\.?)?\s*(?:\(?{_ZONE}\)?)?",
     re.IGNORECASE,
@@ -134,7 +140,8 @@ def fixed_zone(offset: timedelta) -> str | None:
     return "UTC" if hours == 0 else f"Etc/GMT{-hours:+d}"
 
 
-def _zone_name(printed: str | None) -> str | None:
+def zone_name(printed: str | None) -> str | None:
+    """The IANA name of a printed zone (``PT``, ``UTC+8``, ``Europe/Paris``), None when it is not known."""
     if not printed:
         return None
     name = printed.strip().lower()
@@ -142,7 +149,7 @@ def _zone_name(printed: str | None) -> str | None:
         return _ZONES[name]
     offset = re.fullmatch(r"(?:utc|gmt)?\s?([+-])(\d{1,2}):?(\d\d)?", name)
     if not offset:
-        return None
+        return printed if "/" in printed and zone(printed) is not UTC else None
     span = timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0))
     return fixed_zone(span if offset[1] == "+" else -span)
 
@@ -188,7 +195,7 @@ def _with_time(printed: PrintedTime, text: str) -> PrintedTime:
         hour=0 if hour == 24 else hour,
         minute=int(minute_text) if minute_text else None,
         second=int(groups["second"]) if groups["second"] else None,
-        zone=_zone_name(groups["zone"]),
+        zone=zone_name(groups["zone"]),
         end=printed.end + found.end(),
     )
 

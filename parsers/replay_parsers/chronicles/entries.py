@@ -12,7 +12,8 @@ from replay_parsers.chronicles.clock import Launch, epochs, launches, without_la
 from replay_parsers.chronicles.dates import PrintedTime
 from replay_parsers.chronicles.drafts import Draft
 from replay_parsers.chronicles.markdown import Block, BlockKind, Section
-from replay_parsers.chronicles.reading import is_quoted, read_sentence
+from replay_parsers.chronicles.musing import is_quoted
+from replay_parsers.chronicles.reading import read_sentence
 from replay_parsers.chronicles.structure import Passage
 from replay_parsers.records import EventKind, Role
 from replay_parsers.trainers.megatron import LoggedRecord
@@ -26,6 +27,8 @@ _CHECKPOINT_NAME = re.compile(r"^\W*global[_ ]?step(?P<step>\d{1,12})\w{0,40}\W*
 _LABEL = re.compile(r"^\W*(?:config(?:uration)? file|script|logs?|tensorboard|配置文件)\W*$", re.IGNORECASE)
 _DISCARDED = re.compile(r"[\W_]*(?:\(?(?:abolished|removed|dropped|废除|移除)\)?)?[\W_]*", re.IGNORECASE)
 _MOST_EXAMPLES = 5
+# How many events back "lost 3 h" may refer to.
+_FAR = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,12 +104,24 @@ class Tally:
 
 
 @dataclass(slots=True)
+class _Part:
+    """A part while it is read."""
+
+    drafts: list[Draft] = field(default_factory=list)
+    launch: Launch | None = None
+    curve_step: int | None = None
+
+    def done(self) -> Part:
+        return Part(drafts=tuple(self.drafts), launch=self.launch, curve_step=self.curve_step)
+
+
+@dataclass(slots=True)
 class _Reader:
     """An entry while its blocks are read."""
 
     tally: Tally
     careful: bool
-    parts: list[Part] = field(default_factory=lambda: [Part()])
+    parts: list[_Part] = field(default_factory=lambda: [_Part()])
     began: list[datetime] = field(default_factory=list)
     logged: list[LoggedRecord] = field(default_factory=list)
 
@@ -116,24 +131,22 @@ class _Reader:
         for loss in lost:
             self._lose(loss, drafts)
         if self.parts[-1].launch and drafts:
-            self.parts.append(Part())
-        self.parts[-1] = replace(self.parts[-1], drafts=(*self.parts[-1].drafts, *drafts))
+            self.parts.append(_Part())
+        self.parts[-1].drafts.extend(drafts)
 
     def _lose(self, loss: Draft, drafts: list[Draft]) -> None:
-        """Attach what was lost to the trouble told last, in the same sentence or before it."""
-        for told in (drafts, [*self.parts[-1].drafts]):
-            for index in reversed(range(len(told))):
-                draft = told[index]
-                if draft.role in (Role.SYMPTOM, Role.CAUSE, Role.LIFECYCLE) and draft.lost_hours is None:
-                    told[index] = replace(draft, lost_hours=loss.lost_hours, lost_steps=loss.lost_steps)
-                    if told is not drafts:
-                        self.parts[-1] = replace(self.parts[-1], drafts=tuple(told))
+        """Attach what was lost, how long it lasted or from which step it holds to what was told last, in the same
+        sentence or before it."""
+        for told in (drafts, self.parts[-1].drafts):
+            for index in reversed(range(max(len(told) - _FAR, 0), len(told))):
+                if _takes(told[index], loss):
+                    told[index] = _with_loss(told[index], loss)
                     return
 
     def launch(self, launch: Launch) -> None:
         if self.parts[-1].launch:
-            self.parts.append(Part())
-        self.parts[-1] = replace(self.parts[-1], launch=launch)
+            self.parts.append(_Part())
+        self.parts[-1].launch = launch
 
     def block(self, block: Block) -> None:
         if block.kind is BlockKind.CODE:
@@ -161,7 +174,7 @@ class _Reader:
         self.tally.count("launch name", len(named))
         self.tally.count("event file", len(files))
         if curve := _CURVES.search(rest):
-            self.parts[-1] = replace(self.parts[-1], curve_step=int(curve["step"]))
+            self.parts[-1].curve_step = int(curve["step"])
             self.tally.count("curve record")
             rest = rest.replace(curve[0], " ")
         for launch in named:
@@ -191,6 +204,24 @@ class _Reader:
         return drafts
 
 
+def _takes(draft: Draft, loss: Draft) -> bool:
+    if loss.step is not None:
+        return draft.role is Role.INTERVENTION and draft.step is None
+    if loss.lost_steps is not None:
+        return draft.kind in (EventKind.RESTART, EventKind.ROLLBACK) and draft.lost_steps is None
+    return draft.role in (Role.SYMPTOM, Role.CAUSE, Role.LIFECYCLE) and draft.lost_hours is None
+
+
+def _with_loss(draft: Draft, loss: Draft) -> Draft:
+    return replace(
+        draft,
+        step=draft.step if loss.step is None else loss.step,
+        lost_hours=draft.lost_hours if loss.lost_hours is None else loss.lost_hours,
+        lost_steps=draft.lost_steps if loss.lost_steps is None else loss.lost_steps,
+        detail={**loss.detail, **draft.detail},
+    )
+
+
 def read_entry(passage: Passage, tally: Tally, *, careful: bool = False) -> Entry:
     """Read one entry.  ``careful`` is for books that discuss much: quotations and musings are left out."""
     reader = _Reader(tally, careful)
@@ -206,7 +237,7 @@ def read_entry(passage: Passage, tally: Tally, *, careful: bool = False) -> Entr
         label=passage.label,
         line=passage.line,
         printed=passage.printed,
-        parts=tuple(reader.parts),
+        parts=tuple(part.done() for part in reader.parts),
         began=tuple(reader.began),
         logged=tuple(reader.logged),
     )

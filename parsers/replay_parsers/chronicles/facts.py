@@ -8,17 +8,27 @@ from dataclasses import dataclass, field
 
 from replay_parsers.chronicles.clauses import sentences
 from replay_parsers.chronicles.clock import without_launches
+from replay_parsers.chronicles.dates import zone_name
 from replay_parsers.chronicles.entries import Tally
 from replay_parsers.chronicles.markdown import BlockKind, Section
 from replay_parsers.chronicles.phrases import NUMBER, number
 from replay_parsers.records import BatchStage
 
-_BATCH = re.compile(rf"\b(?:global batch size|GBS)\b\s*[:：=]?\s*(?P<n>{NUMBER})", re.IGNORECASE)
+_BATCH = re.compile(
+    rf"(?:\bglobal batch size\b|\bGBS\b|全局\s?batch\s?size|全局批(?:大小|次))\s*[:：=]?\s*(?P<n>{NUMBER})",
+    re.IGNORECASE,
+)
 _BATCH_OF_TEST = re.compile(r"\bB(?:SZ|S)\s*=\s*(?:\d+\s*\*\s*\d+\s*=\s*)?(?P<n>\d+)", re.IGNORECASE)
 _RATE = re.compile(r"(?P<n>\d+(?:\.\d+)?)\s*(?:s|sec|seconds)\s*/\s*(?:iter\w*|step|it)\b", re.IGNORECASE)
 _PARAMETERS = re.compile(r"(?<![\w.])(?P<n>\d+(?:\.\d+)?)\s?(?P<unit>[BbTM])\b")
 _NODES = re.compile(r"\b(?P<n>\d+)\s*(?:nodes|台|节点)", re.IGNORECASE)
 _SETTING = re.compile(r"^(?P<name>[A-Za-z][\w ()./-]{1,40}?)\s*(?:[:：=]|@)\s*(?P<value>\S.*)$")
+_CLOCK = re.compile(
+    r"\b(?:all )?(?:dates?|times?(?:stamps?)?)\b[^.;]{0,40}?\b(?:in|are|"
+    r"is)\s(?:all\s)?(?:in\s)?(?P<zone>UTC\s?[+-]\d{1,2}(?::\d\d)?|[A-Z][A-Za-z]+/[A-Z]\w+|UTC|GMT|"
+    r"[PEMC][SD]?T|CES?T|JST|KST|Beijing(?: time)?)\b"
+    r"|时间[^。；]{0,10}(?P<zh>北京时间|UTC)"
+)
 _SCALE = {"M": 1e6, "B": 1e9, "T": 1e12}
 
 
@@ -30,6 +40,7 @@ class Facts:
     seconds_per_step: float | None = None
     parameters: float | None = None
     hardware: str = ""
+    clock: str | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -50,6 +61,7 @@ def run_facts(sections: Iterable[Section], title: str, tally: Tally) -> Facts:
     tested: int | None = None
     rates: dict[int | None, float] = {}
     metadata: dict[str, str] = {}
+    clock: str | None = None
     for section in sections:
         for block in section.blocks:
             if block.kind is BlockKind.CODE:
@@ -66,15 +78,20 @@ def run_facts(sections: Iterable[Section], title: str, tally: Tally) -> Facts:
                 if found := _RATE.search(sentence):
                     rates.setdefault(tested, float(found["n"]))
                     known = True
+                if (found := _CLOCK.search(sentence)) and (zone := zone_name(found["zone"] or found["zh"])):
+                    clock, known = clock or zone, True
                 if (found := _SETTING.match(sentence)) and len(metadata) < 100:
                     metadata.setdefault(found["name"].strip(), found["value"].strip())
                     known = True
                 tally.sentence(printed, block.line, understood=known)
+    if found := _CLOCK.search(title):
+        clock = clock or zone_name(found["zone"] or found["zh"])
     size = _PARAMETERS.search(title)
     return Facts(
         batch=batch,
         seconds_per_step=rates.get(batch, next(iter(rates.values()), None) if len(rates) == 1 else None),
         parameters=float(size["n"]) * _SCALE[size["unit"].upper()] if size else None,
         hardware=f"{nodes} nodes" if nodes else "",
+        clock=clock,
         metadata=metadata,
     )

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 
 from replay_parsers.chronicles import clock, structure
 from replay_parsers.chronicles.book import Style, assemble
-from replay_parsers.chronicles.markdown import read_document, walk
+from replay_parsers.chronicles.encoding import read_document
+from replay_parsers.chronicles.markdown import walk
 from replay_parsers.parser import Parser, Request, Sample
 from replay_parsers.records import Records
 

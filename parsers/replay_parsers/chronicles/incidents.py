@@ -1,41 +1,30 @@
-"""From dated entries to incidents and their events, by the conventions of ``logbooks/README.md``."""
+"""From dated entries to incidents, by the conventions of ``logbooks/README.md``."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
-from replay_parsers.chronicles import dates
-from replay_parsers.chronicles.drafts import Draft, settle
-from replay_parsers.chronicles.entries import Entry, Part
+from replay_parsers.chronicles.drafts import Draft
+from replay_parsers.chronicles.entries import Entry
+from replay_parsers.chronicles.grouping import MOVES, episodes, groups
 from replay_parsers.chronicles.logged import with_log_lines
-from replay_parsers.records import (
-    Event,
-    EventKind,
-    Evidence,
-    RecordError,
-    Role,
-    TimePrecision,
-    event_id,
-    incident_id,
-)
+from replay_parsers.records import EventKind, Role, incident_id
 
 K = EventKind
 
 DAMAGE = frozenset({K.LOSS_EXPLOSION, K.DIVERGENCE, K.NAN_LOSS, K.LOSS_SPIKE, K.LOSS_SCALE_DROP, K.LOSS_SCALE_FLOOR})
-MOVES = frozenset({K.RESTART, K.ROLLBACK})
 # What concerns machines and people rather than the model has a step only where the text gives it one.
 _NOT_OF_THE_MODEL = frozenset(
     {K.NODE_REPLACEMENT, K.CHECKPOINT_INTERVAL_CHANGE, K.MONITORING_CHANGE, K.TOPOLOGY_CHANGE, K.CODE_FIX, K.WAIT,
      K.SKIP_BATCHES, K.ROLLBACK}
 )  # fmt: skip
-_HARDWARE = frozenset({K.NODE_FAILURE, K.GPU_FAILURE, K.NETWORK_FAILURE, K.STORAGE_FAILURE, K.MEMORY_ERROR})
-_MISTAKE = frozenset({K.CONFIG_BUG, K.SOFTWARE_BUG, K.OPERATOR_ERROR})
-
-
-_When = tuple[datetime | None, TimePrecision | None]
+_MACHINES_AT_FAULT = frozenset(
+    {K.NODE_FAILURE, K.GPU_FAILURE, K.NETWORK_FAILURE, K.STORAGE_FAILURE, K.MEMORY_ERROR, K.CRASH, K.HANG,
+     K.MAINTENANCE, K.NODE_REPLACEMENT, K.THROUGHPUT_DROP}
+)  # fmt: skip
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,7 +52,7 @@ def build(
     *,
     launcher: timedelta | None,
     samples_per_step: int | None = None,
-    episodes: bool = False,
+    prose: bool = False,
     settings: bool = False,
 ) -> list[Incident]:
     """The incidents of ``entries`` in order, numbered where several carry the same print.
@@ -77,7 +66,7 @@ def build(
     tried: set[int] = set()
     known: dict[str, float] = {}
     for place, entry in enumerate(entries):
-        for group in _episodes(entry) if episodes else _groups(entry, launcher):
+        for group in episodes(entry) if prose else groups(entry, launcher):
             numbers[entry.label] += 1
             name = incident_id(run, entry.label, numbers[entry.label])
             group = with_log_lines(_told_once(group, incidents), entry.logged)
@@ -87,57 +76,6 @@ def build(
             incidents.append(Incident(name=name, entry=entry, place=place, drafts=drafts))
             tried |= {draft.step for draft in drafts if draft.kind in MOVES and draft.step is not None}
     return incidents
-
-
-def _groups(entry: Entry, launcher: timedelta | None) -> list[list[Draft]]:
-    """The drafts of an entry, one list an incident: a further launch opens one, and so does a further cause that
-    has nothing to do with the first."""
-    told: list[list[Draft]] = []
-    for number, part in enumerate(entry.parts):
-        drafts = _with_launch(_exact(settle(_with_curve(part))), part, launcher)
-        if part.launch is None and told:
-            # What follows the last launch without one of its own belongs to it.
-            told[-1] = _exact(settle([*told[-1], *drafts]))
-            continue
-        if number and part.launch and launcher is not None:
-            # The heading's time is that of the first launch.
-            at = part.launch.utc(launcher)
-            drafts = [replace(draft, at=draft.at or at) for draft in drafts]
-        told.append(drafts)
-    groups = [group for drafts in told for group in _by_cause(drafts)]
-    return [group for group in groups if group] or [[]]
-
-
-def _episodes(entry: Entry) -> list[list[Draft]]:
-    """The drafts of running prose, one list an incident: what was seen or found after something had been done, in a
-    later sentence, opens the next one."""
-    groups: list[list[Draft]] = []
-    for draft in entry.drafts:
-        if not groups or _opens_episode(draft, groups[-1]):
-            groups.append([])
-        groups[-1].append(draft)
-    return [_exact(settle(group)) for group in groups]
-
-
-def _opens_episode(draft: Draft, group: Sequence[Draft]) -> bool:
-    """Whether ``draft`` begins something new after what ``group`` tells: another run, a trouble after something was
-    done, something done after its outcome; within one sentence only after a start or with another run's name."""
-    last = group[-1]
-    troubled = draft.role in (Role.SYMPTOM, Role.CAUSE)
-    done = [other for other in group if other.role not in (Role.SYMPTOM, Role.CAUSE)]
-    runs = [other.detail["run_name"] for other in group if "run_name" in other.detail]
-    if done and draft.detail.get("run_name") and runs and draft.detail["run_name"] != runs[-1]:
-        return True
-    if troubled and any(other.kind is K.START for other in group):
-        return True
-    if draft.quote == last.quote:
-        return False
-    if troubled and draft.line != last.line:
-        return True  # running prose takes up one trouble a paragraph
-    acted = next((place for place, other in enumerate(group) if other.role is Role.INTERVENTION), len(group))
-    if draft.role is Role.INTERVENTION and any(other.role is Role.OUTCOME for other in group[acted:]):
-        return True
-    return troubled and bool(done)
 
 
 def _told_once(drafts: list[Draft], incidents: list[Incident]) -> list[Draft]:
@@ -178,82 +116,13 @@ def _changed(drafts: list[Draft], known: dict[str, float]) -> list[Draft]:
     return [draft for draft in kept if not (draft.field == "min_learning_rate" and rate and rate.after == draft.after)]
 
 
-def _exact(drafts: list[Draft]) -> list[Draft]:
-    """The text beats the heading: "node failure" above a sentence about an NVLink error is a network failure."""
-    exact = [draft for draft in drafts if draft.kind in _HARDWARE and draft.kind is not K.NODE_FAILURE]
-    told = any(not draft.heading and draft.kind is not K.STORAGE_FAILURE for draft in exact)
-    drafts = [draft for draft in drafts if not (told and draft.kind is K.NODE_FAILURE and draft.heading)]
-    # "It blew up" beside "the loss exploded at 33740" is the same thing, less exactly.
-    exploded = any(draft.kind is K.LOSS_EXPLOSION for draft in drafts)
-    return [draft for draft in drafts if not (exploded and draft.kind is K.DIVERGENCE and draft.step is None)]
-
-
-def _with_curve(part: Part) -> list[Draft]:
-    """A curve record named after a step says where the entry's symptom was seen, if the text does not."""
-    drafts = list(part.drafts)
-    if part.curve_step is None or any(draft.role is Role.SYMPTOM and draft.step is not None for draft in drafts):
-        return drafts
-    for index, draft in enumerate(drafts):
-        if draft.role is Role.SYMPTOM:
-            detail = {**draft.detail, "approximate": "step"}
-            drafts[index] = replace(draft, step=part.curve_step, detail=detail)
-            break
-    return drafts
-
-
-def _with_launch(drafts: list[Draft], part: Part, launcher: timedelta | None) -> list[Draft]:
-    if any(draft.kind is K.START for draft in drafts):
-        # A heading that says that training starts also says "start training": that is no restart.
-        drafts = [draft for draft in drafts if draft.kind is not K.RESTART or draft.step is not None]
-    if part.launch is None:
-        return drafts
-    at = part.launch.utc(launcher) if launcher is not None else None
-    for index in reversed(range(len(drafts))):
-        draft = drafts[index]
-        if draft.kind in MOVES or draft.kind is K.START:
-            detail = {**draft.detail, "run_name": part.launch.name}
-            drafts[index] = replace(draft, at=at, detail=detail)
-            return drafts
-    return [*drafts, Draft(kind=K.RESTART, at=at, detail={"run_name": part.launch.name})]
-
-
-def _family(kind: EventKind) -> str:
-    if kind is K.STORAGE_FAILURE:
-        return "storage"
-    return "hardware" if kind in _HARDWARE else "mistake" if kind in _MISTAKE else "data"
-
-
-def _by_cause(drafts: list[Draft]) -> list[list[Draft]]:
-    """Split drafts whose causes have nothing to do with each other; what the heading names comes first.
-
-    A draft belongs to the cause that its own sentence tells, else to the first; moves and launches to the first.
-    """
-    causes = [draft for draft in drafts if draft.role is Role.CAUSE and "certainty" not in draft.detail]
-    causes.sort(key=lambda draft: draft.line if not draft.heading else 0)
-    headed = [draft for draft in causes if draft.heading][:1]
-    rest = [draft for draft in causes if not draft.heading]
-    families = list(dict.fromkeys(_family(draft.kind) for draft in (*headed, *rest)))
-    if len(families) < 2 or families == ["data"]:
-        return [drafts]
-    # By paragraph where each tells one cause, else by sentence.
-    lines = {draft.line for draft in rest}
-    by_line = len(lines) == len({_family(draft.kind) for draft in rest})
-    of_place = {(draft.line if by_line else draft.quote): _family(draft.kind) for draft in rest}
-    groups: dict[str, list[Draft]] = {family: [] for family in families}
-    for draft in drafts:
-        if draft.role is Role.CAUSE and "certainty" not in draft.detail:
-            groups[_family(draft.kind)].append(draft)
-        elif draft.kind in MOVES:
-            groups[families[0]].append(draft)
-        else:
-            groups[of_place.get(draft.line if by_line else draft.quote, families[0])].append(draft)
-    return list(groups.values())
-
-
 def _finish(drafts: list[Draft], tried: set[int], samples_per_step: int | None) -> list[Draft]:
     """Decide between restart and rollback, and give steps to what holds from the loaded checkpoint on."""
     drafts = _saved_before(drafts)
     seen = [draft.step for draft in drafts if draft.role is Role.SYMPTOM and draft.step is not None]
+    kinds = {draft.kind for draft in drafts}
+    # Starting twice from one checkpoint is trying another variant, unless machines were at fault.
+    tried = tried if not kinds & _MACHINES_AT_FAULT else set()
     damaged = next((place for place, draft in enumerate(drafts) if draft.kind in DAMAGE), len(drafts))
     finished = [_as_move(draft, damaged < place, tried, max(seen, default=None)) for place, draft in enumerate(drafts)]
     moves = [draft for draft in finished if draft.kind in MOVES and draft.step is not None]
@@ -312,111 +181,3 @@ def _with_length(draft: Draft, samples_per_step: int | None) -> Draft:
     if ramps and draft.step is not None and draft.step_end is None and detail.get("steps", "").isdigit():
         return replace(draft, step_end=draft.step + int(detail["steps"]))
     return draft
-
-
-# What is said of an event where the kind's name alone would not do, in our own words.
-_WORDS = {
-    K.RESTART: "training resumed",
-    K.ROLLBACK: "training was put back",
-    K.SKIP_BATCHES: "batches were left out",
-    K.START: "training began",
-}
-
-
-def describe(draft: Draft) -> str:
-    """One line that says what an event is, from its fields alone."""
-    words = [_WORDS.get(draft.kind, str(draft.kind).replace("_", " "))]
-    if draft.field:
-        words.append(f"({draft.field.replace('_', ' ')})" if draft.field not in words[0].replace(" ", "_") else "")
-    if draft.before is not None and draft.kind not in MOVES and draft.after is not None:
-        words.append(f"from {draft.before:g} to {draft.after:g}")
-    elif draft.after is not None:
-        words.append(f"at {draft.after:g}" if draft.role is Role.SYMPTOM else f"to {draft.after:g}")
-    if draft.unit and draft.after is not None:
-        words.append(draft.unit)
-    if factor := draft.detail.get("factor"):
-        words.append(f"times {factor}")
-    if node := draft.detail.get("node"):
-        words.append(node)
-    if draft.step is not None:
-        about = "about " if draft.detail.get("approximate") == "step" else ""
-        place = "from step" if draft.kind in MOVES else "steps" if draft.step_end else "at step"
-        words.append(f"{place} {about}{draft.step}" + (f" to {draft.step_end}" if draft.step_end is not None else ""))
-    if draft.lost_hours is not None:
-        words.append(f"({draft.lost_hours:g} h lost)")
-    if draft.detail.get("certainty") == "suspected":
-        words.append("(suspected)")
-    line = " ".join(word for word in words if word)
-    return line[0].upper() + line[1:] + "."
-
-
-def to_events(run: str, source: str, incidents: Sequence[Incident], clock: str | None) -> list[Event]:
-    """The events of ``incidents``: ids, times in UTC by ``clock``, roles in the order seen, cause, done, then."""
-    events: list[Event] = []
-    entries = {incident.name: incident.entry for incident in incidents}
-    for incident in incidents:
-        numbers: Counter[EventKind] = Counter()
-        for draft in sorted(incident.drafts, key=lambda draft: _ROLE_ORDER[draft.role]):
-            name = event_id(incident.name, draft.kind, numbers[draft.kind] + 1)
-            entry = entries.get(draft.detail.get("told_by", ""), incident.entry)
-            try:
-                events.append(_event(run, source, incident, draft, name, when(entry, clock)))
-            except RecordError:
-                continue  # a sentence that leaves out what its kind needs tells no event
-            numbers[draft.kind] += 1
-    return events
-
-
-_ROLE_ORDER = {Role.SYMPTOM: 0, Role.CAUSE: 1, Role.INTERVENTION: 2, Role.OUTCOME: 3, Role.LIFECYCLE: 4}
-
-
-def _event(run: str, source: str, incident: Incident, draft: Draft, name: str, told: _When) -> Event:
-    time, precision = told
-    if draft.at is not None:
-        time, precision = draft.at, TimePrecision.SECOND
-    locator = draft.detail.get("locator") or f"§ {incident.entry.heading}"
-    detail = {key: value for key, value in draft.detail.items() if key not in ("locator", "evidence")}
-    if draft.quote:
-        detail.setdefault("quote", draft.quote)
-    return Event(
-        run=run,
-        event=name,
-        incident=incident.name,
-        kind=draft.kind,
-        role=draft.role,
-        time=time,
-        time_precision=precision if time is not None else None,
-        step=draft.step,
-        step_end=draft.step_end,
-        field=draft.field,
-        before=draft.before,
-        after=draft.after,
-        unit=draft.unit,
-        detail=detail,
-        lost_steps=draft.lost_steps,
-        lost_hours=draft.lost_hours,
-        text=describe(draft),
-        source=source,
-        locator=locator,
-        evidence=Evidence(draft.detail.get("evidence", Evidence.STATED)),
-    )
-
-
-def when(entry: Entry, clock: str | None) -> _When:
-    """An entry's time in UTC and how exactly it is known.
-
-    A date without an hour is kept at 00:00 UTC, since a zone could change the date; without a known clock an
-    hour is not trusted beyond its day.
-    """
-    local = entry.local
-    if local is None:
-        return None, None
-    if entry.printed is None:
-        return local.replace(tzinfo=UTC), TimePrecision.DAY
-    precision = entry.printed.precision
-    if precision in (TimePrecision.DAY, TimePrecision.MONTH):
-        return local.replace(tzinfo=UTC), precision
-    known = entry.printed.zone or clock
-    if known is None:
-        return local.replace(tzinfo=UTC), TimePrecision.DAY
-    return local.replace(tzinfo=dates.zone(known)).astimezone(UTC), precision

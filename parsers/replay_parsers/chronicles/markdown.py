@@ -7,13 +7,13 @@ closed, files that end in the middle of a character.
 
 from __future__ import annotations
 
-import codecs
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
+from itertools import pairwise
 
-from replay_parsers.files import open_bytes
+from replay_parsers.chronicles.encoding import MOST_BYTES, Fault, decode
 
 FENCE = re.compile(r"^\s{0,3}(```+|~~~+)\s*([\w+-]*)[^`]*$")
 ATX_HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.*?)(?:\s+#+)?\s*$")
@@ -21,12 +21,21 @@ SETEXT_UNDERLINE = re.compile(r"^\s{0,3}(=+|-{3,})\s*$")
 BULLET = re.compile(r"^(\s*)(?:[-*+•·]|\d{1,3}[.)、])\s+(.*)$")
 QUOTE = re.compile(r"^\s{0,3}>\s?(.*)$")
 TABLE_ROW = re.compile(r"^\s*\|.*\|\s*$")
-IMAGE = re.compile(r"!\[[^\]]{0,300}\]\([^)\s]{0,2000}(?:\s[^)]{0,200})?\)|<img\b[^>]{0,2000}>", re.IGNORECASE)
-LINK = re.compile(r"\[([^\]]{0,300})\]\([^()\s]{0,4000}(?:\([^()]{0,200}\)[^()\s]{0,200})?(?:\s[^)]{0,200})?\)")
+IMAGE = re.compile(r"!\[[^\]]{0,300}\]\([^)\s]{0,600}(?:\s[^)]{0,200})?\)|<img\b[^>]{0,600}>", re.IGNORECASE)
+LINK = re.compile(r"\[([^\]]{0,300})\]\([^()\s]{0,2500}(?:\([^()]{0,200}\)[^()\s]{0,200})?(?:\s[^)]{0,200})?\)")
 AUTOLINK = re.compile(r"<https?://[^>\s]*>|https?://[^\s)\]>，。；）]+")
 HTML_TAG = re.compile(r"</?[A-Za-z][^<>]{0,400}>")
 ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+\-.!|>~])")
 EMPHASIS = re.compile(r"(\*\*|__)(?=\S)(.{1,400}?)(?<=\S)\1")
+TABLE_RULE = re.compile(r"^\s*\|(?:\s*:?-+:?\s*\|)+\s*$")
+# A line that begins with a date or an hour begins an entry, whether or not a blank line stands before it.
+DATED_LINE = re.compile(
+    r"^\s{0,3}[\[(*_]{0,3}(?:20\d\d\s?[-./年]\s?\d{1,2}\b|\d{1,2}[./-]\d{1,2}[./-]20\d\d\b|"
+    r"\d{1,2}\s?月\s?\d{1,2}\s?[日号]|\d{1,2}[:：]\d\d\b|"
+    r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?\s\d{1,2}\b)",
+    re.IGNORECASE,
+)
+_SHORT_LINE = 60
 LINE_END = re.compile(r"\r\n|\n|\r")
 
 
@@ -64,16 +73,6 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
-    """Something in the file that had to be mended to read on."""
-
-    message: str
-    line: int | None = None
-    offset: int | None = None
-    lost_bytes: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """The sections of a logbook in their order, with counts of what was left out on purpose (images, links)."""
 
@@ -91,43 +90,6 @@ class Document:
             return ""
         top = min(section.level for section in headed)
         return next(section.heading for section in headed if section.level == top)
-
-
-def decode(data: bytes) -> tuple[str, list[Fault]]:
-    """Text of a file in an encoding that it may not declare.
-
-    Byte-order marks decide; else UTF-8, where an incomplete character at the very end is a file still being
-    written; else GB18030 when that reads as Chinese; else Windows-1252, with what even that lacks replaced.
-    """
-    for mark, name in (
-        (codecs.BOM_UTF8, "utf-8"),
-        (codecs.BOM_UTF16_LE, "utf-16-le"),
-        (codecs.BOM_UTF16_BE, "utf-16-be"),
-    ):
-        if data.startswith(mark):
-            return data[len(mark) :].decode(name, errors="replace").replace("\0", ""), []
-    try:
-        return data.decode("utf-8").replace("\0", ""), []
-    except UnicodeDecodeError as error:
-        if error.reason == "unexpected end of data" and len(data) - error.start < 4:
-            fault = Fault(
-                message="the file ends within a character; it may still be being written",
-                offset=error.start,
-                lost_bytes=len(data) - error.start,
-            )
-            return data[: error.start].decode("utf-8").replace("\0", ""), [fault]
-        offset = error.start
-    try:
-        chinese = data.decode("gb18030")
-    except UnicodeDecodeError:
-        chinese = ""
-    if chinese and sum("\u4e00" <= letter <= "\u9fff" for letter in chinese) * 20 > len(chinese):
-        return chinese.replace("\0", ""), [Fault(message="not UTF-8; read as GB18030", offset=offset)]
-    try:
-        western, name = data.decode("cp1252"), "Windows-1252"
-    except UnicodeDecodeError:
-        western, name = data.decode("utf-8", errors="replace"), "UTF-8 with bytes replaced"
-    return western.replace("\0", ""), [Fault(message=f"not UTF-8; read as {name}", offset=offset)]
 
 
 def plain(text: str) -> str:
@@ -148,6 +110,17 @@ def plain(text: str) -> str:
     ).strip()
 
 
+def _joined(lines: Sequence[str]) -> str:
+    """Lines of a paragraph as one text: a short line that is followed by a new beginning stands for itself."""
+    text = lines[0]
+    for previous, line in pairwise(lines):
+        short = len(previous) < _SHORT_LINE and not re.search(
+            r"[,，、:：(（-]\s*$|\b(?:and|the|a|to|of|or|in)\s*$", previous
+        )
+        text += ("\n" if short and re.match(r"\s*[A-Z`\u4e00-\u9fff]", line) else " ") + line
+    return text
+
+
 class _Walk:
     """The state of one pass over the lines: the open section and the block that lines are added to."""
 
@@ -163,7 +136,7 @@ class _Walk:
 
     def flush(self) -> None:
         if self._kind is not None and self._lines:
-            text = plain(" ".join(self._lines))
+            text = plain(_joined(self._lines))
             if text:
                 block = Block(kind=self._kind, text=text, line=self._start, indent=self._indent)
                 self.sections[-1].blocks.append(block)
@@ -193,6 +166,11 @@ class _Walk:
     def paragraph_so_far(self) -> str | None:
         return self._lines[0] if self._kind is BlockKind.PARAGRAPH and len(self._lines) == 1 else None
 
+    def drop_table_head(self) -> None:
+        """What stands above a table's rule names its columns."""
+        if self._kind is BlockKind.TABLE:
+            self._kind, self._lines = None, []
+
     def drop_paragraph(self) -> None:
         self._kind, self._lines = None, []
 
@@ -212,32 +190,16 @@ def _end_of_fence(lines: list[str], start: int, mark: str) -> tuple[int, bool]:
     return len(lines), False
 
 
-_MOST_BYTES = 64 * 1024 * 1024
-_LONGEST_LINE = 20_000
-
-
-def read_document(path: Path) -> bytes:
-    """The bytes of a logbook, decompressed; of one beyond 64 MiB the beginning, since no person wrote it.
-
-    Raises :class:`OSError` when the file cannot be opened.
-    """
-    data = b""
-    with open_bytes(path) as stream:
-        try:
-            while len(data) <= _MOST_BYTES and (piece := stream.read(1 << 20)):
-                data += piece
-        except EOFError:
-            return data
-    return data
+_LONGEST_LINE = 8_000
 
 
 def walk(data: bytes) -> Document:
     """Read ``data`` as a markdown logbook.  Never raises for what is in it."""
-    text, faults = decode(data[:_MOST_BYTES])
-    if len(data) > _MOST_BYTES:
-        lost = len(data) - _MOST_BYTES
+    text, faults = decode(data[:MOST_BYTES])
+    if len(data) > MOST_BYTES:
+        lost = len(data) - MOST_BYTES
         faults.append(
-            Fault(message="only the first 64 MiB were read; split the file", offset=_MOST_BYTES, lost_bytes=lost)
+            Fault(message="only the first 64 MiB were read; split the file", offset=MOST_BYTES, lost_bytes=lost)
         )
     lines = LINE_END.split(text)
     state = _Walk()
@@ -287,6 +249,10 @@ def _read_line(state: _Walk, line: str, number: int) -> None:
         state.begin(BlockKind.BULLET, bullet[2], number, len(bullet[1].expandtabs(4)))
     elif quote := QUOTE.match(line):
         state.add(BlockKind.QUOTE, quote[1], number)
+    elif TABLE_RULE.match(line):
+        state.drop_table_head()
+    elif DATED_LINE.match(line):
+        state.begin(BlockKind.PARAGRAPH, line.strip(), number)
     elif TABLE_ROW.match(line):
         state.add(BlockKind.TABLE, line.strip(), number)
     else:

@@ -25,14 +25,18 @@ _ROLLBACK = any_of(
 # "Restaring" and the like are common slips of the keyboard; "40 restarts" restart nothing.
 _RESTART = any_of(
     (
-        r"\bre-?star\w{0,2}(?:ed|ing)\b|(?<!\bthe )(?<!\bour )(?<!\d )(?<!\+ )\bre-?starts?\b(?= (?:from|at|the|training|with|using|it|after|on))",
+        r"\bre-?star\w{0,2}(?:ed|ing)\b|(?<!\bthe )(?<!\bour )(?<!\d )(?<!\+ )\bre-?starts?\b(?= (?:from|"
+        r"at|the|training|with|using|it|after|on))",
         r"^\W*re-?starts?\b|\b(?:to|and|then|we|i|must|had to|another|a|one|forced) re-?start\b",
         r"\bresum(?:ed|es|ing)\b|\bresume (?:training|from|the|at|with)\b",
         r"\bre-?launch(?:ed|ing)?\b(?! (?:an)?other\b)|\bre-?queued?\b|\bre-?submit(?:ted|ting)?\b",
         r"\bcontinu(?:e|ed|es|ing) (?:the )?(?:training )?from\b",
-        r"\b(?:re-?)?load(?:ed|ing|s)? (?:the )?(?:\w+ ){0,3}from\b|\b(?:re-?)?load(?:ed|ing) (?:the )?(?:\w+ )?(?:checkpoint|ckpt)\b",
-        r"\bstart(?:ed|ing|s)? (?:the |a new )?training (?:again )?(?:from|anew)\b|^\W*start(?:ed|ing)? (?:again )?from\b",
-        r"\b(?:started|starting) (?:again|anew) (?:from|at)\b|\btrain(?:ed|ing)? (?:again )?from (?:step|iteration|checkpoint|the last|\d)",
+        r"\b(?:re-?)?load(?:ed|ing|s)? (?:the )?(?:\w+ ){0,3}from\b|\b(?:re-?)?load(?:ed|"
+        r"ing) (?:the )?(?:\w+ )?(?:checkpoint|ckpt)\b",
+        r"\bstart(?:ed|ing|s)? (?:the |a new )?training (?:again )?(?:from|anew)\b|^\W*start(?:ed|"
+        r"ing)? (?:again )?from\b",
+        r"\b(?:started|starting) (?:again|anew) (?:from|at)\b|\btrain(?:ed|ing)? (?:again )?from (?:step|"
+        r"iteration|checkpoint|the last|\d)",
         r"\b(?:back up|up and running again|picked up|back online) (?:at|from)\b",
         r"重启|重新加载|恢复(?!了|正常)|加载..10..开始|开始(?:重新)?(?:训练|加载|恢复)|继续训练|重新开始|续训|重新拉起",
         r"开始.{0,8}训练$|从.{0,24}(?:开始|加载|训练)$|从..20..加载",
@@ -40,22 +44,30 @@ _RESTART = any_of(
 )
 _NOT_NOW = any_of(
     (
-        r"\b(?:plan|planned|suggest\w*|would|could|can't|cannot|unable|not possible|if (?:you|we|it)|auto-?restarts?|needs? to be|let.?s try|(?:needed|able|order|enough|trying) to resume)\b",
-        r"\b(?:after|on every|each|at each|on each|when|since (?:the )?last|during) (?:the |a |one )?(?:re-?start|resum)\w*\b|\bno restarts?\b",
+        r"\b(?:plan|planned|suggest\w*|would|could|can't|cannot|unable|not possible|if (?:you|we|it)|"
+        r"auto-?restarts?|needs? to be|let.?s try|(?:needed|able|order|enough|trying) to resume)\b",
+        r"\b(?:after|on every|each|at each|on each|when|since (?:the )?last|during) (?:the |a |"
+        r"one )?(?:re-?start|resum)\w*\b|\bno restarts?\b",
         r"\bchance to restart\b|\brestart logic\b|\brestarting early\b|\bonly restarts we\b|\bfrom scratch\b",
         r"推测|应该|可能|打算|建议",
     )
 )
 _CHECKPOINT = re.compile(r"\b(?:global[_ ]?step|checkpoint[_ -]|ckpt[_ -]|step[_-])(?P<n>\d{1,12})\b", re.IGNORECASE)
 _BEFORE_RESTART = re.compile(
-    r"\bcheckpoint (?:iteration )?before (?:the )?(?:re-?start|resum|(?P<switch>switch|change))\w*\b.{0,60}?(?::|\bwas\b|\bis\b)\s{0,3}`?(?:global_step)?(?P<n>\d{1,12})\b",
+    r"\bcheckpoint (?:iteration )?before (?:the )?(?:re-?start|resum|(?P<switch>switch|"
+    r"change))\w*\b.{0,60}?(?::|\bwas\b|\bis\b)\s{0,3}`?(?:global_step)?(?P<n>\d{1,12})\b",
     re.IGNORECASE,
 )
 _SAVED = re.compile(
-    r"\b(?:first )?(?:checkpoint saved|saved (?:a )?(?:new )?checkpoint)\b.{0,60}?(?P<name>global_step(?P<n>\d{1,12})\w{0,20})",
+    r"\b(?:first )?(?:checkpoint saved|"
+    r"saved (?:a )?(?:new )?checkpoint)\b.{0,60}?(?P<name>global_step(?P<n>\d{1,12})\w{0,20})",
     re.IGNORECASE,
 )
-_SKIP = re.compile(r"\b(?:skip(?:ped|ping|s)?|leav\w* out|left out|omit\w*)\b|跳过|略过", re.IGNORECASE)
+_SKIP = re.compile(
+    r"\b(?:skip(?:ped|ping|s)?|leav\w* out|left out|omit\w*|dropp?(?:ed|ing|"
+    r"s)?(?= (?:the )?\d[\d,]* (?:data )?batches))\b|跳过|略过",
+    re.IGNORECASE,
+)
 _NO_SKIP = re.compile(
     r"\b(?:skip to|don't skip|without skipping|so skip|skip over|data skipping attempts?)\b", re.IGNORECASE
 )

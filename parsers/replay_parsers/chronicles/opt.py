@@ -13,9 +13,10 @@ from collections.abc import Iterator
 
 from replay_parsers.chronicles import structure
 from replay_parsers.chronicles.book import Style, assemble
-from replay_parsers.chronicles.markdown import BlockKind, Section, read_document, walk
-from replay_parsers.chronicles.reading import read_sentence
 from replay_parsers.chronicles.clauses import sentences
+from replay_parsers.chronicles.encoding import read_document
+from replay_parsers.chronicles.markdown import BlockKind, Section, walk
+from replay_parsers.chronicles.reading import read_sentence
 from replay_parsers.parser import Parser, Request, Sample
 from replay_parsers.records import Records
 

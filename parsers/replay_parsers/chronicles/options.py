@@ -14,7 +14,8 @@ K = EventKind
 
 # perl -pi -e 's|old|new|flags' and sed -i 's/old/new/'
 _SUBSTITUTION = re.compile(
-    r"\bs(?P<mark>[|/#,!@])(?P<old>(?:\\.|(?!(?P=mark)).){0,300})(?P=mark)(?P<new>(?:\\.|(?!(?P=mark)).){0,300})(?P=mark)"
+    r"\bs(?P<mark>[|/#,!@])(?P<old>(?:\\.|(?!(?P=mark)).){0,300})(?P=mark)(?P<new>(?:\\.|"
+    r"(?!(?P=mark)).){0,300})(?P=mark)"
 )
 # Options that switch something on and take no value.
 _SWITCHES = {

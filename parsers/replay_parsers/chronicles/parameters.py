@@ -86,7 +86,8 @@ PARAMETERS: tuple[Parameter, ...] = (
     _parameter(
         "grad_clip",
         K.GRAD_CLIP_CHANGE,
-        r"\b(?:grad(?:ient)?[ _-](?:norm[ _-])?clip\w*|clip[ _-]?(?:grad|norm)\w*|(?<!activation )clipping)\b",
+        r"\b(?:grad(?:ient)?[ _-](?:norm[ _-])?clip\w*|clip(?:ped|ping)?[ _-]?(?:the )?(?:grad|norm)\w*|"
+        r"(?<!activation )clipping)\b",
         r"梯度裁剪|梯度截断",
         options="clip-grad clip-norm max-grad-norm gradient-clipping grad-clip",
     ),

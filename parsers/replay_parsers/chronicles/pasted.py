@@ -16,7 +16,8 @@ K = EventKind
 
 _EDIT = re.compile(r"\b(?:perl\s+-p\S*|sed)\s+-")
 _SETTING = re.compile(
-    r"^\s*[+]?\s*(?:--[A-Za-z][\w-]*(?:[ =]+[^\s\\]+)*(?:\s+--[A-Za-z][\w-]*(?:[ =]+[^\s\\]+)*)*|[A-Z][A-Z0-9_]+=[\w.+-]+)\s*\\?\s*(?:\(.*\))?$"
+    r"^\s*[+]?\s*(?:--[A-Za-z][\w-]*(?:[ =]+[^\s\\]+)*(?:\s+--[A-Za-z][\w-]*(?:[ =]+[^\s\\]+)*)*|"
+    r"[A-Z][A-Z0-9_]+=[\w.+-]+)\s*\\?\s*(?:\(.*\))?$"
 )
 _EXCLUDED = re.compile(r"\B--exclude[= ](?P<nodes>[\w\[\],.-]{1,80})")
 _RECORD = re.compile(r"iteration\s{1,40}\d{1,18}\s{0,40}/")

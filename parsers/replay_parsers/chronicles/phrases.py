@@ -26,29 +26,34 @@ _NO_STEP_UNIT = (
 )
 _BARE_POSITION = re.compile(
     r"(?:\b(?:from|at|around|near|till|until|to|before|after|past|by|on)\b|从|在|于|到|至|回滚至|回退到)\s?"
-    rf"(?:the\s|about\s|around\s|~\s?)?(?P<n>{NUMBER})(?![\w%.-]*\d|\s?(?:{_NO_STEP_UNIT}))"
+    rf"(?:the\s|about\s|around\s|~\s?)?(?P<n>{NUMBER})(?![\w%.-]*\d|\s?(?:{_NO_STEP_UNIT})|\s?(?:to|→|->|"
+    rf"降到|改为|改成)\s?[\d.]+(?:e-|\s?(?:tokens|samples|nodes|gpus)|[MB]\b))"
     rf"|(?<![\w.-])(?P<zh>{NUMBER})\s?(?:steps?\s?)?(?:左右|附近|处|时|开始)"
     rf"|^\W{{0,3}}(?P<lead>{NUMBER})\s?(?=从|恢复|重启|继续|加载)",
     re.IGNORECASE,
 )
 _COUNT_BEFORE = re.compile(
-    r"(?:\b(?:for|within|by|every|each|of|over|instead of|last|next|about|some|another|additional|extra|first|lost|lose|losing|"
-    r"than|another|interval to|whole|total|only|took|takes|in about|recovered in|wasted|rolled back)|间隔\S{0,4}|每|共|了)"
+    r"(?:\b(?:for|within|by|every|each|of|over|instead of|last|next|about|some|another|additional|extra|"
+    r"first|lost|lose|losing|"
+    r"than|another|interval to|whole|total|only|took|takes|in about|recovered in|wasted|rolled back)|"
+    r"间隔\S{0,4}|每|共|了)"
     r"\s*(?:the\s|an?\s|~\s?)?$",
     re.IGNORECASE,
 )
 _COUNT_AFTER = re.compile(
-    r"\s*(?:later|earlier|sooner|ago|after|before|of\s(?:warm|work|training)|long\b|instead|per\b|to\s(?:recover|warm)|"
+    r"\s*(?:later|earlier|sooner|ago|after|before|of\s(?:warm|work|training)|long\b|instead|per\b|"
+    r"to\s(?:recover|warm)|"
     r"以后|之后|后|内)",
     re.IGNORECASE,
 )
 _POSITION_BEFORE = re.compile(
     r"(?:\b(?:from|at|around|near|in|till|until|to|before|after|past|since|on|reached|between|and)|@|从|在|于|到|第|至)"
-    r"\s*(?:the\s|about\s|around\s|~\s?)?$",
+    r"\s*(?:the\s|about\s|around\s|~\s?|第\s?)?$",
     re.IGNORECASE,
 )
 _RANGE = re.compile(
-    rf"(?<![\w.-])(?P<a>{NUMBER})\s?(?:-|–|—|~|～|\bto\b|\bthrough\b|\btill\b|\buntil\b|至|到)\s?(?P<b>{NUMBER})(?![\w.]*\w)",
+    rf"(?<![\w.-])(?P<a>{NUMBER})\s?(?:-|–|—|~|～|\bto\b|\bthrough\b|\btill\b|\buntil\b|至|"
+    rf"到)\s?(?P<b>{NUMBER})(?![\w.]*\w)",
     re.IGNORECASE,
 )
 _FLAG = re.compile(r"(?<![\w-])--(?P<name>[A-Za-z][\w-]{0,60})(?P<rest>(?:[ =]{1,4}(?!--)[^\s`\\|]{1,60}){0,8})")
@@ -56,19 +61,24 @@ _ASSIGNMENT = re.compile(r"(?<![\w$.-])(?P<name>[A-Z][A-Z0-9_]{1,40})=(?P<value>
 _WORD = re.compile(r"[A-Za-z][\w-]{0,60}")
 _NODE = re.compile(r"[a-z]{1,12}(?:[-_][a-z]{1,12}|[-_]?[a-z]?\d{1,6}){0,4}[-_]?\d{1,6}", re.IGNORECASE)
 _NAMED_NODE = re.compile(
-    r"\b(?:node|host|machine|instance|rank|gpu)\s?#?(?P<n>[A-Za-z]{0,4}\d{1,6})\b(?!\s?(?:%|gpus))", re.IGNORECASE
+    r"\b(?:node|host|machine|instance|rank|"
+    r"gpu)\s?#?(?P<n>[A-Za-z]{0,4}\d{1,6}(?:-\d{1,4}){0,4})\b(?!\s?(?:%|gpus))",
+    re.IGNORECASE,
 )
 # Words with a number that name something else: checkpoints, versions, sizes, experiments.
 _NOT_A_NODE = re.compile(
-    r"(?:global[_-]?)?(?:steps?|iter(?:ation)?s?|ckpt|checkpoint|pr|exp|experiment|v|tp|pp|dp|mp|cuda|cu|fp|bf|int|a|h|v|t|mt|epoch|"
-    r"round|lr|beta|seed|bs|gbs|mbs|bsz|adam|sha|utc|gmt|seq|gpt|bloom|glm|opt|llama|tr|page|issue|layer|run|version|part|table|"
-    r"figure|fig|phase|stage|day|week|attempt|no|s3|zero|sm|p|q|top|job|slurm|commit|torch|python|nccl|megatron|deepspeed|t0|"
+    r"(?:global[_-]?)?(?:steps?|iter(?:ation)?s?|ckpt|checkpoint|pr|exp|experiment|v|tp|pp|dp|mp|cuda|cu|"
+    r"fp|bf|int|a|h|v|t|mt|epoch|"
+    r"round|lr|beta|seed|bs|gbs|mbs|bsz|adam|sha|utc|gmt|seq|gpt|bloom|glm|opt|llama|tr|page|issue|layer|"
+    r"run|version|part|table|"
+    r"figure|fig|phase|stage|day|week|attempt|no|s3|zero|sm|p|q|top|job|slurm|commit|torch|python|nccl|"
+    r"megatron|deepspeed|t0|"
     r"e|x|k|m|b|std|n)[-_]?\d+[a-z]?",
     re.IGNORECASE,
 )
 _DURATION = re.compile(
     rf"(?<![\w.])(?P<n>{NUMBER})\+?\s?(?:more\s|wall-clock\s|个)?"
-    r"(?P<unit>hours?|hrs?|h(?![A-Za-z])|minutes?|mins?|days?|seconds?|secs?|小时|分钟|天|秒)",
+    r"(?P<unit>hours?|hrs?|h(?![A-Za-z])|minutes?|mins?|m(?![A-Za-z])|days?|seconds?|secs?|小时|分钟|天|秒)",
     re.IGNORECASE,
 )
 _HOURS = {"h": 1.0, "m": 1 / 60, "d": 24.0, "s": 1 / 3600, "小": 1.0, "分": 1 / 60, "天": 24.0, "秒": 1 / 3600}
@@ -171,7 +181,12 @@ def positions(text: str) -> list[StepMention]:
         group = next(name for name in ("n", "zh", "lead") if match[name])
         start, end = match.span(group)
         value = whole(match[group])
-        if value is None or value < 100 or any(start < b and a < end for a, b in taken):
+        if (
+            value is None
+            or value < 100
+            or match[group].strip()[-1] in "mM"
+            or any(start < b and a < end for a, b in taken)
+        ):
             continue
         found.append(StepMention(value, True, False, start, end))
     return sorted(found, key=lambda mention: mention.start)
@@ -238,8 +253,12 @@ def nodes(text: str) -> list[str]:
 
 def hours(text: str) -> float | None:
     """The first duration in ``text``, in hours ("7.3h", "18 hours", "45 分钟"); None when there is none."""
-    match = _DURATION.search(text)
-    value = number(match["n"]) if match else None
-    if match is None or value is None:
-        return None
-    return value * _HOURS[match["unit"][0].lower()]
+    total, end = None, 0
+    for match in _DURATION.finditer(text):
+        value = number(match["n"])
+        # "1h 40m" is one duration; anything in between begins another.
+        if value is None or (total is not None and text[end : match.start()].strip(" ,")):
+            break
+        total = (total or 0.0) + value * _HOURS[match["unit"][0].lower()]
+        end = match.end()
+    return total

@@ -8,9 +8,9 @@ from dataclasses import replace
 from replay_parsers.chronicles import changes, moves, options
 from replay_parsers.chronicles.clauses import clauses
 from replay_parsers.chronicles.drafts import Draft
+from replay_parsers.chronicles.musing import finds_out, is_condition, is_musing
 from replay_parsers.chronicles.phrases import Flag, flags, hours, nodes, number, positions
 from replay_parsers.chronicles.words import ACTIONS, CAUSES, OUTCOMES, SYMPTOMS, Term
-from replay_parsers.chronicles.words.term import any_of
 from replay_parsers.records import EventKind, Role
 
 K = EventKind
@@ -20,7 +20,8 @@ _ELSEWHERE = re.compile(
     r"\b(?:as it is|as it was|same as|like|than|similar to|as)\s(?:it\s\w+\s)?(?:in|at|around)?\s?$|[和与]\s?$", _I
 )
 _APPROXIMATE = re.compile(
-    r"(?:\b(?:around|about|near|roughly|approx\w*|somewhere|till)\s|~\s?)(?:(?:global[ _]?)?(?:step|iteration)\s)?$|大约\s?$",
+    r"(?:\b(?:around|about|near|roughly|approx\w*|somewhere|till)\s|~\s?)(?:(?:global[ _]?)?(?:step|"
+    r"iteration)\s)?$|大约\s?$",
     _I,
 )
 _ONSET = re.compile(r"(?:\bfrom\b|\bsince\b|从)\s?(?:(?:global[ _]?)?(?:step|iteration)\s)?$", _I)
@@ -28,25 +29,34 @@ _SUSPECTED = re.compile(
     r"\b(?:suspect\w*|probabl[ey]|perhaps|maybe|might|may be|possibly|likely)\b|怀疑|推测|可能|疑似", _I
 )
 _BREAKS = re.compile(
-    r"\b(?:breaks?|broke|broken|fail\w*|died?|dies|crash\w*|down|dead|lost|loses|disconnect\w*|unreachable|gone)\b|挂了|坏|故障|失联|掉",
+    r"\b(?:breaks?|broke|broken|fail\w*|died?|dies|crash\w*|down|dead|lost|loses|disconnect\w*|"
+    r"unreachable|gone)\b|挂了|坏|故障|失联|掉",
     _I,
 )
 _LOST = re.compile(
-    r"\b(?:los[et]|losing|cost us|wasted)\b[^.;]{0,40}\b(?:hours?|h|hrs?|work|training|days?|min\w*)\b|\b\d[\d.]{0,6}\s?h\b[^.;]{0,12}\blost|损失|浪费",
+    r"\b(?:los[et]|losing|cost us|wasted)\b[^.;]{0,40}\b(?:hours?|h|hrs?|work|training|days?|min\w*)\b|"
+    r"\b(?:los[et]|losing|wasted)\b[^.;]{0,20}\d\s?h\b|\b\d[\d.]{0,6}\s?h\b[^.;]{0,12}\blost|损失|浪费",
     _I,
+)
+_LASTED = re.compile(
+    r"\b(?:down(?:time)?|outage|offline|paused|stalled|stuck|hung|hang|for|took|lasted|after)\b|卡|停|持续|耗时", _I
 )
 _NOT_LOST = re.compile(r"\bat most\b|\bup to\b|\bwould\b|\bcan lose\b|\bno \w+ lost\b", _I)
 _LOST_STEPS = re.compile(
-    r"\b(?:los[et]|losing|wasted)\b\s(?:about\s|~|some\s)?(?P<n>\d[\d,_]{0,12})\s?(?:steps|iterations|updates)\b|损失了?\s?(?P<zh>\d{1,12})\s?步",
+    r"\b(?:los[et]|losing|wasted)\b\s(?:about\s|~|some\s)?(?P<n>\d[\d,_]{0,12})\s?(?:steps|iterations|"
+    r"updates)\b|损失了?\s?(?P<zh>\d{1,12})\s?步",
     _I,
 )
 # Runs numbered within a lineage: "experiment 11.10", "run 12.45.2".
 _RUN_NUMBER = re.compile(r"\b(?:experiment|run|exp)\s(?P<run>\d{1,4}\.\d{1,4}(?:\.\d{1,4})?)\b", _I)
 _VERSION = re.compile(
-    r"\b(?P<software>megatron\w*|deepspeed|pytorch|torch|cuda|nccl|apex|transformers)\b.{0,30}?\b(?:to v?(?P<b>\d+\.\d+)\b.{0,3}\bfrom v?(?P<a>\d+\.\d+)|from v?(?P<a2>\d+\.\d+)(?:\.\d+)? to v?(?P<b2>\d+\.\d+))",
+    r"\b(?P<software>megatron\w*|deepspeed|pytorch|torch|cuda|nccl|apex|"
+    r"transformers)\b.{0,30}?\b(?:to v?(?P<b>\d+\.\d+)\b.{0,3}\bfrom v?(?P<a>\d+\.\d+)|"
+    r"from v?(?P<a2>\d+\.\d+)(?:\.\d+)? to v?(?P<b2>\d+\.\d+))",
     _I,
 )
 _RATE = re.compile(r"(?P<n>\d{1,6}(?:\.\d{1,4})?)\s?T(?:FLOPs?)?\b", _I)
+_ARROW = re.compile(r"→|->|=>|\bto\b|改为|改成")
 _ASSIGNED_HERE = re.compile(r"(?:\bto|\bset|\bof|\busing|\btry|\bset to|^\W*with)\s{0,2}`?\s{0,2}$", _I)
 # What a kind must name, and the names it may have; of "from Adam to SGD" the last.
 _NAMED = {
@@ -54,33 +64,21 @@ _NAMED = {
     K.ACTIVATION_CHANGE: ("activation", re.compile(r"\b(?:relu|gelu|swiglu|geglu|silu)\b", _I)),
     K.PRECISION_CHANGE: ("precision", re.compile(r"bf16|bfloat16|fp32|fp16|fp8|float32", _I)),
 }
+_MEASURED = {
+    K.LOSS_SPIKE: "loss",
+    K.LOSS_EXPLOSION: "loss",
+    K.DIVERGENCE: "loss",
+    K.GRAD_NORM_SPIKE: "grad_norm",
+}
+_PEAK = re.compile(
+    r"\b(?:spiked|jumped|rose|went|shot|exploded|surged|up|peak(?:ed|ing)?) (?:up )?(?:to|at|"
+    r"of) (?:about |~ ?)?(?P<n>\d{1,9}\.\d{1,9}|\d{1,2}(?![\d,.k]))(?!\s?(?:k\b|%|steps?|iter))",
+    _I,
+)
 _OF_MACHINES = frozenset({K.CHECKPOINT_INTERVAL_CHANGE, K.TOPOLOGY_CHANGE, K.ROLLBACK})
 _NO_STEP = frozenset({K.THROUGHPUT_DROP})
 _NODE_KINDS = frozenset({K.NODE_FAILURE, K.GPU_FAILURE, K.NODE_REPLACEMENT, K.NETWORK_FAILURE})
 _NODE_TERM = Term(K.NODE_FAILURE, re.compile(""))
-
-_QUOTED = any_of(
-    (
-        r"^\W*quot(?:e|ing)\b",
-        r"^\W*[A-Z][\w.-]{1,20}(?: [A-Z][\w.-]{1,20}){0,2}:\W*$",
-        r"\b(?:quoting|to quote)\b",
-        r"\bnotes?:\W*$",
-    )
-)
-_MUSES = any_of(
-    (
-        r"\bi (?:suspect|think|would|wonder|believe|am not|don.t|also|like|have seen)\b|\bwe (?:might|could|should|may|can)\b",
-        r"\bif (?:it|we|you|this|the|one|promising)\b|\b(?:suggest(?:ed|s|ing)?|propos(?:e|ed|es|al)|recommend\w*)\b|\bmy (?:feeling|suspicion|understanding)\b",
-        r"\bit (?:might|could|would|may)\b|\bperhaps\b|\bmaybe\b|\bwould be\b|\bone way\b|\banother (?:avenue|option|way)\b",
-        r"\bplan (?:was|is) to\b|\bideally\b|\bin the future\b|\b(?:usually|typically|generally|in general)\b|\brule of thumb\b|\bprior work\b",
-        r"\bcan you\b|\bhave you\b|\bnext,? (?:we )?will\b|\bnext experiment\b|\bone can't\b|\bwe don.t want\b|\bthings? to try\b|\bseems? to be an?\b|\b(?:i|we) (?:first )?thought\b|\b(?:may|might) have\b|\beach (?:hour|time|day)\b|\bassuming (?:no|we)\b",
-        r"可以考虑|建议|如果|打算|计划",
-    )
-)
-
-
-_FOUND_OUT = re.compile(r"\bonly to (?:find|realize|discover)\b", _I)
-_CONDITION = re.compile(r"^\W*(?:if|suppose|perhaps|maybe|ideally|suggestion|note that)\b", _I)
 
 
 def read_sentence(sentence: str, *, line: int, heading: bool = False, careful: bool = False) -> list[Draft]:
@@ -89,10 +87,10 @@ def read_sentence(sentence: str, *, line: int, heading: bool = False, careful: b
     ``careful`` is for books that discuss much: settings are changed only where a verb says so.
     """
     found: list[Draft] = []
-    if careful and _CONDITION.search(sentence):
+    if careful and is_condition(sentence):
         return found
     for clause in clauses(sentence):
-        if careful and is_musing(clause) and not _FOUND_OUT.search(clause):
+        if careful and is_musing(clause) and not finds_out(clause):
             continue
         found.extend(_read_clause(clause, sentence, careful=careful and not heading, heading=heading))
     quote = sentence if len(sentence) <= 300 else sentence[:297] + "..."
@@ -104,16 +102,6 @@ def tells_something(heading: str) -> bool:
     return any(draft.role is not Role.OUTCOME for draft in read_sentence(heading, line=0, heading=True))
 
 
-def is_quoted(sentence: str) -> bool:
-    """Whether a sentence announces what somebody else said."""
-    return _QUOTED.search(sentence) is not None
-
-
-def is_musing(sentence: str) -> bool:
-    """Whether a sentence says what might be or might be done, rather than what was."""
-    return _MUSES.search(sentence) is not None
-
-
 def _read_clause(clause: str, sentence: str, *, careful: bool, heading: bool) -> list[Draft]:
     found = [_from_term(term, clause) for term in _terms(clause)]
     symptom = any(draft.role is Role.SYMPTOM for draft in found)
@@ -121,21 +109,26 @@ def _read_clause(clause: str, sentence: str, *, careful: bool, heading: bool) ->
     found.extend(
         change
         for change in changes.from_prose(clause, sentence, careful=careful)
-        if not symptom or change.after is not None or "factor" in change.detail
+        if not symptom or (change.field != "loss_scale" and (change.after is not None or "factor" in change.detail))
     )
-    for flag in flags(clause):
-        if not flag.assigned or heading or _is_set(flag, clause):
-            found.extend(replace(draft, before=_assigned_before(flag, clause)) for draft in options.from_flag(flag))
+    named = [flag for flag in flags(clause) if not flag.assigned or heading or _is_set(flag, clause)]
+    for place, flag in enumerate(named):
+        following = named[place + 1] if place + 1 < len(named) else None
+        if following and following.name == flag.name and _ARROW.search(clause[flag.start : following.start]):
+            continue  # the old value of a pair: "`--clip-grad 1.0` -> `--clip-grad 0.3`"
+        before = _value_before(flag, named[place - 1] if place else None, clause)
+        found.extend(replace(draft, before=before) if draft.field else draft for draft in options.from_flag(flag))
     found.extend(moves.skips(clause))
     moved = moves.restarts(clause)
     if any(draft.kind in (K.RESTART_FROM_SCRATCH, K.START) for draft in found):
         moved = []
     acts = [draft for draft in found if draft.role is Role.INTERVENTION and draft.kind is not K.SKIP_BATCHES]
-    loaded = changes.effective_step(clause, loaded=True)
+    values = {value for draft in found for value in (draft.before, draft.after) if value is not None}
+    loaded = changes.effective_step(clause, loaded=True, values=values)
     if not moved and loaded is not None and acts and not symptom:
         # A setting takes effect only when training is started anew, so "from N step" names the checkpoint.
         moved = [Draft(kind=K.RESTART, step=loaded)]
-    step = changes.effective_step(clause)
+    step = changes.effective_step(clause, values=values)
     if step is not None:
         found = [
             replace(draft, step=step)
@@ -149,8 +142,15 @@ def _read_clause(clause: str, sentence: str, *, careful: bool, heading: bool) ->
     return _with_losses(found, clause)
 
 
-def _assigned_before(flag: Flag, clause: str) -> float | None:
-    """The value before in "from MBS=1 to MBS=2"."""
+def _value_before(flag: Flag, previous: Flag | None, clause: str) -> float | None:
+    """The value before in "from MBS=1 to MBS=2" and in "`--lr 3e-4` -> `--lr 1e-4`"."""
+    if (
+        previous
+        and previous.name == flag.name
+        and previous.values
+        and _ARROW.search(clause[previous.start : flag.start])
+    ):
+        return number(previous.values[0])
     earlier = (
         re.search(rf"\bfrom\s{{0,2}}`?{re.escape(flag.name)}=(?P<a>[\w.-]{{1,20}})", clause) if flag.assigned else None
     )
@@ -164,7 +164,10 @@ def _is_set(flag: Flag, clause: str) -> bool:
 
 def _terms(clause: str) -> list[Term]:
     """The terms that a clause tells, in the order of its words."""
-    bare = re.sub(r"`[^`]*`", " ", clause)
+    # Of code spans only plain words and values are prose: "`loss=nan`", but not the name of an option or a file.
+    bare = re.sub(
+        r"`([^`]*)`", lambda span: f" {span[1]} " if re.fullmatch(r"[a-z]+[ =:]+[\w.]+", span[1]) else " ", clause
+    )
     told: list[tuple[int, Term]] = []
     hidden: set[EventKind] = set()
     for term in (*SYMPTOMS, *CAUSES, *ACTIONS, *OUTCOMES):
@@ -180,7 +183,7 @@ def _terms(clause: str) -> list[Term]:
 def _from_term(term: Term, clause: str) -> Draft:
     draft = Draft(kind=term.kind)
     detail: dict[str, str] = {}
-    if (draft.role is Role.SYMPTOM and term.kind not in _NO_STEP) or term.kind is K.ABANDONED:
+    if (draft.role is Role.SYMPTOM and term.kind not in _NO_STEP) or term.kind in (K.ABANDONED, K.END):
         draft = _at_step(draft, clause)
         detail.update(draft.detail)
     if draft.role is Role.CAUSE or term.kind is K.NODE_REPLACEMENT:
@@ -194,7 +197,11 @@ def _from_term(term: Term, clause: str) -> Draft:
         detail["schedule"] = "warm-up removed"
         draft = replace(draft, field="learning_rate")
     if term.kind is K.THROUGHPUT_DROP and (rate := _RATE.search(clause)):
-        draft = replace(draft, field="throughput", after=number(rate["n"]), unit="TFLOPS")
+        fell = changes.FROM_TO.search(clause)
+        before = number(fell["a"]) if fell else None
+        draft = replace(draft, field="throughput", before=before, after=number(rate["n"]), unit="TFLOPS")
+    if (measured := _MEASURED.get(term.kind)) is not None:
+        draft = _with_rise(draft, measured, clause)
     if (named := _NAMED.get(term.kind)) and (names := named[1].findall(clause)):
         detail[named[0]] = names[-1]
     if term.kind is K.SOFTWARE_CHANGE and (version := _VERSION.search(clause)):
@@ -204,6 +211,18 @@ def _from_term(term: Term, clause: str) -> Draft:
     if term.kind is K.START:
         draft = replace(draft, step=0)
     return replace(draft, detail=detail)
+
+
+def _with_rise(draft: Draft, field: str, clause: str) -> Draft:
+    """``draft`` with the values of a rise: "from 3.1 to 8.9", "(2.31 -> 4.9)", "spiked to 14.2"."""
+    taken = {mention.value for mention in positions(clause)}
+    for found in changes.FROM_TO.finditer(clause):
+        before, after = number(found["a"]), number(found["b"])
+        if before is not None and after is not None and before < after and not {before, after} & taken:
+            return replace(draft, field=field, before=before, after=after)
+    if (peak := _PEAK.search(clause)) and (value := number(peak["n"])) not in taken:
+        return replace(draft, field=field, after=value)
+    return draft
 
 
 def _at_step(draft: Draft, clause: str) -> Draft:
@@ -218,6 +237,28 @@ def _at_step(draft: Draft, clause: str) -> Draft:
     return draft
 
 
+def _with_duration(found: list[Draft], clause: str) -> list[Draft]:
+    """How long a standstill, an outage or maintenance lasted, in ``detail.hours``."""
+    lasted = hours(clause) if _LASTED.search(clause) else None
+    if not found:
+        return _added_later(clause, lasted)
+    if lasted is None or found[0].role in (Role.INTERVENTION, Role.OUTCOME):
+        return found
+    return [replace(found[0], detail={**found[0].detail, "hours": f"{lasted:g}"}), *found[1:]]
+
+
+def _added_later(clause: str, lasted: float | None) -> list[Draft]:
+    """What a sentence of its own adds to the one before it: "Downtime 22 min", "Effective step 45,000"."""
+    if lasted is not None and re.search(r"\bdown(?:time)?\b|\boutage\b|停机|耗时", clause, _I):
+        return [Draft(kind=K.GAP, detail={"hours": f"{lasted:g}"}, onset=True)]
+    if re.fullmatch(
+        r"\W*(?:effective|starting|as of|in effect)\b.{0,20}?\b(?:step|iteration)\s?[\d,_k]+\W*", clause, _I
+    ):
+        points = positions(clause)
+        return [Draft(kind=K.GAP, step=points[0].value, onset=True)] if points else []
+    return []
+
+
 def _with_losses(found: list[Draft], clause: str) -> list[Draft]:
     """Attach "lost 18 h" to the first thing that the clause tells; alone it is a draft marked as an onset, which
     the entry attaches to what it tells otherwise."""
@@ -227,7 +268,7 @@ def _with_losses(found: list[Draft], clause: str) -> list[Draft]:
     steps = _LOST_STEPS.search(clause)
     lost_steps = float((steps["n"] or steps["zh"]).replace(",", "").replace("_", "")) if steps else None
     if lost_hours is None and lost_steps is None:
-        return found
+        return _with_duration(found, clause)
     if not found:
         return [Draft(kind=K.GAP, lost_hours=lost_hours, lost_steps=lost_steps, onset=True)]
     return [replace(found[0], lost_hours=lost_hours, lost_steps=lost_steps), *found[1:]]

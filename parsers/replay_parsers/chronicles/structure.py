@@ -13,7 +13,8 @@ from replay_parsers.chronicles.dates import PrintedTime
 from replay_parsers.chronicles.markdown import Block, BlockKind, Document, Section
 
 _EXPERIMENT = re.compile(
-    r"\b(?:exp(?:eriment)?|run|attempt|trial|round|phase|try|restart|incident|实验|第)\s?#?[\w.-]{0,12}\d[\w.]*\b|^\W*main[- ]\w+$|"
+    r"\b(?:exp(?:eriment)?|run|attempt|trial|round|phase|try|restart|incident|实验|"
+    r"第)\s?#?[\w.-]{0,12}\d[\w.]*\b|^\W*main[- ]\w+$|"
     r"第\s?\d+\s?次",
     re.IGNORECASE,
 )
@@ -55,7 +56,7 @@ def slug(heading: str) -> str:
 
 
 def names_experiment(heading: str) -> bool:
-    """Whether a heading names one experiment, run or attempt ("Experiment 7", "第 3 次实验"), not several or future ones."""
+    """Whether a heading names one experiment or attempt ("Experiment 7", "第 3 次实验"), not several or future ones."""
     if _SEVERAL.search(heading):
         return False
     return bool(_EXPERIMENT.search(heading) or _EXPERIMENT_AT_END.search(heading))
@@ -80,11 +81,19 @@ def outline(
     table rows that begin with a date or, under a dated heading, with a time.
     """
     day_first = _day_first(document)
-    finder = _Finder(undated=undated, bullets=bullets, day_first=day_first)
+    finder = _Finder(undated=undated, bullets=bullets, day_first=day_first, title=_title(document))
     for section in document.sections:
         finder.section(section)
     passages = _with_years(finder.passages, document)
     return Outline(passages=tuple(passages), others=tuple(finder.others), day_first=day_first)
+
+
+def _title(document: Document) -> Section | None:
+    """The document's title: the only heading of the highest level, where deeper ones bear dates."""
+    headed = [section for section in document.sections if section.level]
+    top = [section for section in headed if section.level == min(other.level for other in headed)]
+    deeper = any(at_start(section.heading, bare=True) for section in headed if section not in top)
+    return top[0] if len(top) == 1 and top[0] is headed[0] and deeper else None
 
 
 def _day_first(document: Document) -> bool:
@@ -104,6 +113,7 @@ class _Finder:
     undated: Callable[[Section], bool]
     bullets: bool
     day_first: bool
+    title: Section | None = None
     passages: list[Passage] = field(default_factory=list)
     others: list[Section] = field(default_factory=list)
     _level: int = 0
@@ -130,7 +140,7 @@ class _Finder:
         self._blocks(section.blocks)
 
     def _heading_date(self, section: Section) -> PrintedTime | None:
-        if not section.level:
+        if not section.level or section is self.title:
             return None
         printed = at_start(section.heading, bare=True, day_first=self.day_first)
         if printed is None:
@@ -192,8 +202,10 @@ class _Finder:
             return None
         rest = text[printed.end :].strip(" |:：-–—")
         # A date alone, or one within running text ("2022-05-06 was a Friday"), begins no entry by itself.
-        if block.kind is BlockKind.PARAGRAPH and not re.match(
-            r"\s*(?:[-–—:：|,，(（\[\]]|$|[A-Z\u4e00-\u9fff])", text[printed.end :]
+        if (
+            block.kind is BlockKind.PARAGRAPH
+            and printed.hour is None
+            and not re.match(r"\s*(?:[-–—:：|,，(（\[\]]|$|[A-Z\u4e00-\u9fff])", text[printed.end :])
         ):
             return None
         if not rest and block.kind is BlockKind.TABLE:
@@ -223,13 +235,16 @@ class _Finder:
         return replace(printed, year=later.year, month=later.month, day=later.day)
 
 
+_WEEKDAY = re.compile(r"(?:\w{3,6}day|mon|tue|wed|thu|fri|sat|sun|(?:周|星期).)[\W_]*", re.IGNORECASE)
+# The end of a span of time: "10:05–11:30 maintenance", and a weekday behind the date.
+_UNTIL = re.compile(r"^\s?[-–—~]\s?\d{1,2}[:：]\d\d\b|^\s?\((?:mon|tue|wed|thu|fri|sat|sun)\w{0,6}\)", re.IGNORECASE)
+
+
 def _without(text: str, printed: PrintedTime) -> str:
     """``text`` without the printed time and the punctuation around it."""
-    rest = (
-        f"{text[: printed.start]} {text[printed.end :]}"
-        if text[: printed.start].strip(" #*_[(-–—")
-        else text[printed.end :]
-    )
+    ahead = text[: printed.start].strip(" #*_[(-–—")
+    behind = _UNTIL.sub("", text[printed.end :])
+    rest = behind if not ahead or _WEEKDAY.fullmatch(ahead) else f"{ahead} {behind}"
     return rest.strip(" -–—:：|)]】*_,，")
 
 

@@ -9,7 +9,8 @@ _OUT = r"\b(?:remov|exclud|drain|cordon|blacklist|isolat|tak(?:e|ing)|took)\w*"
 ACTIONS: tuple[Term, ...] = (
     term(
         K.END,
-        r"\b(?:completed|finished|concluded)\b..12..\btraining run\b|\btraining (?:run )?(?:is |was |has )?(?:completed|finished|ended)\b",
+        r"\b(?:completed|finished|concluded)\b..12..\btraining run\b|\btraining (?:run )?(?:is |was |"
+        r"has )?(?:completed|finished|ended)\b",
         r"训练(?:结束|完成|完毕)",
         unless=(r"\bonce the\b|\bwhen\b|\buntil\b|\bto finish\b|\bthe training finished the\b",),
     ),
@@ -17,6 +18,8 @@ ACTIONS: tuple[Term, ...] = (
         K.START,
         r"\btraining (?:starts?|started|begins|began|launched|kicked off)\b",
         r"\b(?:we |officially )?start(?:s|ed|ing)? (?:the )?(?:main |full |pre-?)?training\b",
+        r"\b(?:run|job|experiment|pre-?training) (?:started|begins|began|launched|kicked off)\b|"
+        r"^\W*started (?:the )?run\b",
         r"^\W*started from (?:iteration|step) 0\b",
         r"^\W*launch(?:ed)?\W*$|\bkicked off (?:the )?(?:main |full )?(?:training|run)\b",
         r"\b(?:launch|start|began|begin|kick)\w*(?: off)? (?:\w+ ){0,3}(?:experiment|run|lineage)\b(?!s)",
@@ -33,21 +36,26 @@ ACTIONS: tuple[Term, ...] = (
     ),
     term(
         K.NODE_REPLACEMENT,
-        rf"\b(?:replac|swap|exchang)\w* (?:out )?(?:the |a |one |bad |faulty |failed |broken |this |that )*(?:\w+ )?{_MACHINES}",
+        rf"\b(?:replac|swap|exchang)\w* (?:out )?(?:the |a |one |bad |faulty |failed |broken |this |"
+        rf"that )*(?:\w+ )?{_MACHINES}",
         rf"{_OUT} (?:the |a |one |bad |faulty |slow |culprit |this |that |out )*(?:\w+ )?{_MACHINES}",
+        r"\b(?:swapp?\w*|replac\w*)\b..25..\bspare\b|\bspare (?:node|host|machine)\b",
         r"\bkick\w*\b..20..\bout\b|\banother node pool|\bnew node pool",
         rf"\b{_MACHINES}..12..\b(?:was|were|been|got) (?:removed|replaced|swapped|excluded|drained)",
-        r"\b(?:replac|swap|remov|exclud|drain|cordon)\w* (?:out |the |gpu )*[a-z]{1,10}[-_]?\d{2,6}\b|\bculprit node\b..15..\bexclud",
-        r"踢出|换节点|换一批节点|换了?(?:一?个|一?台)?(?:新)?(?:节点|机器)|剔除|替换..6..(?:节点|机器)|更换..4..节点",
+        r"\b(?:replac|swap|remov|exclud|drain|cordon)\w* (?:out |the |gpu )*[a-z]{1,10}[-_]?\d{2,6}\b|"
+        r"\bculprit node\b..15..\bexclud",
+        r"踢出|换节点|换一批节点|换了?(?:一?个|一?台)?(?:新)?(?:节点|机器)|剔除|替换..14..(?:节点|机器)|更换..4..节点",
         r"--exclude\b",
         unless=(r"\bability to\b|\bcan take hours\b|\bthrough a script\b|\bto replace a bad\b",),
         hides=(K.NODE_FAILURE,),
     ),
     term(
         K.MONITORING_CHANGE,
-        r"\b(?:print|log|record|track|monitor)(?:s|ing|ged)?\b (?:the |more |out |extra |additional |also |of )*(?:[\w/+-]+ ){0,3}?"
+        r"\b(?:print|log|record|track|monitor)(?:s|ing|ged)?\b (?:the |more |out |extra |additional |"
+        r"also |of )*(?:[\w/+-]+ ){0,3}?"
         r"(?:loss(?:es)?|norms?|metrics?|gradients?|stat\w*|histograms?)\b",
-        r"\b(?:add\w*|more) (?:\w+ ){0,3}?(?:logging|monitoring|alerts?|dashboards?|watchdog)\b|\bcreated a watchdog",
+        r"\b(?:add\w*|more) (?:\w+ ){0,3}?(?:logging|monitoring|alerts?|dashboards?|watchdog)\b|"
+        r"\bcreated a watchdog",
         r"\bfrequency of (?:validation|evaluation|logging)\b",
         r"(?:打印|记录|监控)..15..(?:loss|norm|损失|范数)|loss..4..打印",
         unless=(r"\btensorboard (?:record|log)", r"\bmain log\b|\blog file\b"),
@@ -61,22 +69,38 @@ ACTIONS: tuple[Term, ...] = (
         hides=(K.DATA_CHANGE,),
     ),
     term(
+        K.WAIT,
+        r"\bno (?:action|intervention)(?: taken| needed| required)?\b",
+        r"\b(?:will|just|let's|decided to) (?:wait|keep (?:watching|going)|monitor|watch)\b",
+        r"继续观察|暂不处理|先观察",
+    ),
+    term(
+        K.QK_NORM,
+        r"\b(?:add\w*|enabl\w*|turn\w* on|us(?:e|ed|ing)|switch\w* to|appl\w*|"
+        r"introduc\w*)\b..20..\bqk[ _-]?(?:layer)?[ _-]?norm\w*",
+        r"(?:加入?|使用|启用)..8..qk[ _-]?(?:layer)?norm",
+    ),
+    term(
         K.DATA_RESHUFFLE,
         r"\bre-?shuffl\w*|\bshuffl\w* (?:the )?(?:data|samples) again",
         r"重新打乱|打乱数据|重新shuffle",
     ),
     term(
         K.DATA_CHANGE,
-        r"\b(?:chang\w*|switch\w*|replac\w*|swap\w*) (?:\w+ ){0,4}?(?:to )?..30..\b(?:data(?:sets?)?|corpus|corpora|data mix\w*|mixture)\b"
+        r"\b(?:chang\w*|switch\w*|replac\w*|swap\w*) (?:\w+ ){0,4}?(?:to )?..30..\b(?:data(?:sets?)?|"
+        r"corpus|corpora|data mix\w*|mixture)\b"
         r"(?! ?load)",
-        r"\b(?:add(?:ed|ing|s)?|remov\w*|drop(?:ped|ping|s)?|delet\w*|filter\w*) (?!steps?|iterations?)..25..\b(?:data(?:sets?)?|corpus|shards?|"
+        r"\b(?:add(?:ed|ing|s)?|remov\w*|drop(?:ped|ping|s)?|delet\w*|filter\w*) (?!steps?|"
+        r"iterations?)..25..\b(?:data(?:sets?)?|corpus|shards?|"
         r"documents)\b",
-        r"\b(?:self-supervised|text)[ -](?:pre-?training )?only\b|\bnew data mix\w*|\bremov\w* (?:them|it|the noisy)\b",
+        r"\b(?:self-supervised|text)[ -](?:pre-?training )?only\b|\bnew data mix\w*|\bremov\w* (?:them|"
+        r"it|the noisy)\b",
         r"\bepoch (?:2|two)\b|\bsecond epoch\b",
         r"换..16..(?:数据|纯文本|语料)|(?:加入?|增加|去掉|删除|移除)..16..(?:数据|语料)",
         unless=(
             r"仍然|依然",
-            r"\bstable\b|\breshuffl|\bdata ?load\w*|\bdata ?parallel|\bcop(?:y|ied) data|\bskip\w*|跳过|数据加载|\bdistribution chang|"
+            r"\bstable\b|\breshuffl|\bdata ?load\w*|\bdata ?parallel|\bcop(?:y|ied) data|\bskip\w*|跳过|"
+            r"数据加载|\bdistribution chang|"
             r"\bcannot read\b",
             r"\btensorboard\b|\bcheckpoints?\b",
             r"\bone way to\b|\bif you\b",
@@ -88,8 +112,10 @@ ACTIONS: tuple[Term, ...] = (
         r"\bwarm\w*[ -]?up\b..60..\b(?:learning rate|lr)\b|\b(?:lr|learning rate)\b..12..\bwarm\w*[ -]?up",
         r"学习率..10..(?:重新)?(?:warm|预热)|\blr\b..12..warmup",
         unless=(
-            r"\brequires? warm|\bneed\w* (?:to )?warm|也需要|\blogic\b|逻辑|\bremov|\bhas ended|\blonger\b|\bend of\b|\bduring\b|"
-            r"warm-?up (?:stopped|ended|end)|去掉|--lr-warmup|\bmoment where\b|\bstopped\b|\bis always\b|\bcan't\b|\brelated to\b",
+            r"\brequires? warm|\bneed\w* (?:to )?warm|也需要|\blogic\b|逻辑|\bremov|\bhas ended|\blonger\b|"
+            r"\bend of\b|\bduring\b|"
+            r"warm-?up (?:stopped|ended|end)|去掉|--lr-warmup|\bmoment where\b|\bstopped\b|\bis always\b|"
+            r"\bcan't\b|\brelated to\b",
             r"\bwarm-?up (?:samples|steps)\b|\bramp-?up phase\b",
         ),
     ),
@@ -99,8 +125,10 @@ ACTIONS: tuple[Term, ...] = (
     ),
     term(
         K.SOFTWARE_CHANGE,
-        r"\bchang\w*\b..30..\bimplementation|\b(?:using|use|switch\w* to) another\b..30..\bencoding|\bposition[_ ]ids?\b",
-        r"\b(?:upgrad|downgrad|updat)\w* (?:to |our |the )*(?:\w+ )?(?:torch|pytorch|cuda|nccl|megatron|deepspeed|apex|python|transformers?|flash)",
+        r"\bchang\w*\b..30..\bimplementation|\b(?:using|use|switch\w* to) another\b..30..\bencoding|"
+        r"\bposition[_ ]ids?\b",
+        r"\b(?:upgrad|downgrad|updat)\w* (?:to |our |the )*(?:\w+ )?(?:torch|pytorch|cuda|nccl|megatron|"
+        r"deepspeed|apex|python|transformers?|flash)",
         r"\bswitched\b..60..(?:\b(?:branch|commit|version|release)\b|@|\b[0-9a-f]{7,40}\b)",
         r"\brolling back to the last commit|\bgit checkout [0-9a-f]{7,40}",
         r"(?:升级|更换|改成?)..24..(?:版本|逻辑|实现)|升级..8..框架",
@@ -108,7 +136,8 @@ ACTIONS: tuple[Term, ...] = (
     ),
     term(
         K.CODE_FIX,
-        r"\b(?:fix|patch|repair|mend)(?:ed|ing|es)?\b (?!std|init)..40..\b(?:bugs?|code|issue|problem|it|leak|deadlock|race)\b",
+        r"\b(?:fix|patch|repair|mend)(?:ed|ing|es)?\b (?!std|init)..40..\b(?:bugs?|code|issue|problem|it|"
+        r"leak|deadlock|race)\b",
         r"\b(?:bug|issue|problem|bloat)\b..30..\b(?:was |is |been |got )?(?:fixed|patched|solved|resolved)\b",
         r"\b(?:solved|resolved|fixed) by\b|\bwork-?around\b|\bband-?aid\b",
         r"修复|修了..6..bug|修正了",
@@ -120,7 +149,8 @@ ACTIONS: tuple[Term, ...] = (
     ),
     term(
         K.OPTIMIZER_RESET,
-        r"\b(?:reset|resetting|re-?initiali[sz]\w*|discard\w*)\b (?:the )?(?:\w+ )?(?:optim\w*|adam\w*)|\boptimi[sz]er(?: states?)? (?:was |is |were )?reset",
+        r"\b(?:reset|resetting|re-?initiali[sz]\w*|discard\w*)\b (?:the )?(?:\w+ )?(?:optim\w*|adam\w*)|"
+        r"\boptimi[sz]er(?: states?)? (?:was |is |were )?reset",
         r"重置..4..(?:优化器|optimizer)",
         unless=(r"\bnext, will\b|\bonly to realize\b",),
     ),
@@ -130,7 +160,8 @@ ACTIONS: tuple[Term, ...] = (
         r"\broll\w* back to (?:iteration|step) 0\b|\bfrom scratch\b(?! for)",
         r"从头(?:开始|训练|再来)|从零(?:开始|训练)|重头",
         unless=(
-            r"\bnext experiment\b|\btrain from scratch\b|\bif it doesn|\bwhen starting\b|\bTrain from scratch for\b|\boptimizer from scratch\b",
+            r"\bnext experiment\b|\btrain from scratch\b|\bif it doesn|\bwhen starting\b|"
+            r"\bTrain from scratch for\b|\boptimizer from scratch\b",
         ),
     ),
     term(
@@ -138,7 +169,9 @@ ACTIONS: tuple[Term, ...] = (
     ),
     term(
         K.ARCHITECTURE_CHANGE,
-        r"\b(?:add|activat|enabl|us|try|remov|without|chang)\w*\b..20..\b(?:embed\w*[ -]?(?:layer ?)?norm|embedding layernorm|normformer|layer ?norm in)",
+        r"\b(?:add|activat|enabl|us|try|remov|without|"
+        r"chang)\w*\b..20..\b(?:embed\w*[ -]?(?:layer ?)?norm|embedding layernorm|normformer|"
+        r"layer ?norm in)",
         r"\bmodel (?:design|shape)\b..20..\bchang\w*|\bwidth/depth\b",
         unless=(r"\bcan't be\b|\bbut it was also\b",),
     ),
@@ -150,12 +183,14 @@ ACTIONS: tuple[Term, ...] = (
     ),
     term(
         K.ACTIVATION_CHANGE,
-        r"\b(?:swap\w*|switch\w*|chang\w*|hot-?swap\w*|replac\w*|mov\w*)\b..25..\b(?:relu|gelu|swiglu|geglu|silu)\b",
+        r"\b(?:swap\w*|switch\w*|chang\w*|hot-?swap\w*|replac\w*|mov\w*)\b..25..\b(?:relu|gelu|swiglu|"
+        r"geglu|silu)\b",
         unless=(r"<>",),
     ),
     term(
         K.PRECISION_CHANGE,
-        r"\b(?:switch\w*|chang\w*|mov\w*|use|using|run\w*|went)\b..20..\b(?:to |in )(?:full )?(?:bf16|bfloat16|fp32|fp16|fp8|float32)\b",
+        r"\b(?:switch\w*|chang\w*|mov\w*|use|using|run\w*|went)\b..20..\b(?:to |in )(?:full )?(?:bf16|"
+        r"bfloat16|fp32|fp16|fp8|float32)\b",
         r"(?:换成|改用|切换到?|改为).{0,4}(?:bf16|fp32|fp16|fp8)",
         unless=(r"\bif\b|\bone can\b",),
     ),

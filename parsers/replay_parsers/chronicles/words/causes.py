@@ -4,7 +4,8 @@ from replay_parsers.chronicles.words.term import Term, term
 from replay_parsers.records import EventKind as K
 
 _FAILED = (
-    r"\b(?:fail\w*|breaks?|broke|broken|went down|goes down|go down|going down|is down|are down|was down|were down|down|"
+    r"\b(?:fail\w*|breaks?|broke|broken|went down|goes down|go down|going down|is down|are down|was down|"
+    r"were down|down|"
     r"die[ds]?|dying|dead|lost|crash\w*|fault\w*|unreachable|unresponsive|disconnect\w*|reboot\w*|offline)\b"
 )
 _MACHINE = r"\b(?:nodes?|hosts?|machines?|instances?|servers?)\b"
@@ -13,7 +14,8 @@ CAUSES: tuple[Term, ...] = (
     term(
         K.GPU_FAILURE,
         r"\b(?:missing|lost|dead|faulty|bad|broken|slow) (?:a |the |one )?gpus?\b",
-        r"\b(?:gpus?|accelerators?|tpus?)\b..30..\b(?:die[ds]?|dying|dead|fail\w*|lost|missing|crash\w*|fault\w*|broken|fell off|"
+        r"\b(?:gpus?|accelerators?|tpus?)\b..30..\b(?:die[ds]?|dying|dead|fail\w*|lost|missing|crash\w*|"
+        r"fault\w*|broken|fell off|"
         r"hardware problem)",
         r"\b(?:uncorrectable )?ecc\b(?! ?memory)|\bxid\b|\bcuda error|\bfell off the bus|\bthermal throttl\w*",
         r"掉卡|(?:显卡|GPU)..4..(?:故障|掉|坏)",
@@ -25,7 +27,8 @@ CAUSES: tuple[Term, ...] = (
         r"\bnvlink\b..10..\b(?:error|fail)\w*",
         r"\bnetwork\w*\b..25..\b(?:problem|fail\w*|error|fault|down|flap\w*|issue|outage)",
         r"\bnccl\b..15..\b(?:error|time-?out|issue|fail\w*|watchdog)|\bnccl timed out",
-        r"\b(?:infiniband|ib|roce|switch|nic|optical|transceiver|cable)\b..10..\b(?:fail\w*|error|issue|down|flap\w*|fault\w*|broke\w*)",
+        r"\b(?:infiniband|ib|roce|switch|nic|optical|transceiver|cable)\b..10..\b(?:fail\w*|error|issue|"
+        r"down|flap\w*|fault\w*|broke\w*)",
         r"\blink (?:down|flap\w*)|\bpacket loss\b",
         r"网络(?:通信)?..6..(?:故障|问题|异常|抖动)|交换机..4..故障|光模块",
         unless=(r"wasn't an issue", r"\bno (?:network )?issue"),
@@ -35,9 +38,11 @@ CAUSES: tuple[Term, ...] = (
         K.STORAGE_FAILURE,
         r"\bfile ?systems?\b..20..\b(?:fail\w*|error|fault|crash\w*|down|full|outage|hang\w*|slow)",
         r"\b(?:error|fault|failure)s? of the\b..15..\bfile ?system",
-        r"\b(?:lustre|gpfs|nfs|s3|blob ?store|disks?|storage|object store|quota|ceph)\b..25..\b(?:fail\w*|errors?|full|fault|issue|down|"
+        r"\b(?:lustre|gpfs|nfs|s3|blob ?store|disks?|storage|object store|quota|"
+        r"ceph)\b..25..\b(?:fail\w*|errors?|full|fault|issue|down|"
         r"exceed\w*|outage|hang\w*)",
-        r"\bno space left\b|\bran out of (?:disk|space)|\bcorrupt(?:ed)? checkpoint|\bcheckpoint (?:is |was )?corrupt\w*",
+        r"\bno space left\b|\bran out of (?:disk|space)|\bcorrupt(?:ed)? checkpoint|\bcheckpoint (?:is |"
+        r"was )?corrupt\w*",
         r"文件系统..6..(?:故障|错误|异常)|(?:磁盘|存储|硬盘)..6..(?:满|故障|错误|异常)",
     ),
     term(
@@ -56,7 +61,8 @@ CAUSES: tuple[Term, ...] = (
     term(
         K.NODE_FAILURE,
         rf"{_MACHINE}..35..{_FAILED}",
-        r"\b(?:faulty|bad|broken|dead|failed|lost|corrupt) (?:a |the |one )?(?:\w+ )?(?:node|host|machine|instance)s?\b",
+        r"\b(?:faulty|bad|broken|dead|failed|lost|corrupt) (?:a |the |one )?(?:\w+ )?(?:node|host|"
+        r"machine|instance)s?\b",
         r"\bloses? connection|\blost connection|\bconnection lost\b",
         r"\bcpu (?:error|fail\w*|故障)",
         r"\bhardware (?:failures?|issues?|errors?|crash\w*|faults?|problems?)\b",
@@ -72,9 +78,11 @@ CAUSES: tuple[Term, ...] = (
     ),
     term(
         K.DATA_DEFECT,
-        r"\b(?:noises?|noisy|garbage|corrupt\w*|broken|bad|wrong|abnormal|duplicat\w*|mislabel\w*|contaminat\w*)\b..45..\b(?:data|prompts?|"
+        r"\b(?:noises?|noisy|garbage|corrupt\w*|broken|bad|wrong|abnormal|duplicat\w*|mislabel\w*|"
+        r"contaminat\w*)\b..45..\b(?:data|prompts?|"
         r"samples?|documents?|tasks?|corpus|shards?|batch(?:es)?)\b",
-        r"\b(?:data|datasets?|samples?|shards?)\b..30..\b(?:nois\w+|garbage|corrupt\w*|broken|mislabel\w*|contaminat\w*)",
+        r"\b(?:data|datasets?|samples?|shards?)\b..30..\b(?:nois\w+|garbage|corrupt\w*|broken|"
+        r"mislabel\w*|contaminat\w*)",
         r"\b(?:junk|gibberish|garbage|\w+-only) (?:samples|records|documents|data)\b",
         r"\bissues with the (?:new )?dataset\b|\bjson encoding issues?\b",
         r"数据..10..(?:噪声|噪音|异常|错误|脏)|数据(?:本身)?有问题|(?:任务|target)..10..异常|脏数据",
@@ -86,9 +94,11 @@ CAUSES: tuple[Term, ...] = (
     ),
     term(
         K.CONFIG_BUG,
-        r"\b(?:steps?|settings?|config\w*|values?|hyper-?param\w*|arguments?|size|setup|flag|path)\b..60..\b(?:to be wrong|was wrong|were wrong|"
+        r"\b(?:steps?|settings?|config\w*|values?|hyper-?param\w*|arguments?|size|setup|flag|"
+        r"path)\b..60..\b(?:to be wrong|was wrong|were wrong|"
         r"incorrect\w*|mistak\w*|misconfigur\w*|mis-?set|wrongly set)",
-        r"\b(?:really |very )?(?:bad )?mistake in the (?:setup|config\w*)|\btypo in\b|\bmisconfigur\w*|\bwrong (?:config\w*|setting|flag|value|path)",
+        r"\b(?:really |very )?(?:bad )?mistake in the (?:setup|config\w*)|\btypo in\b|\bmisconfigur\w*|"
+        r"\bwrong (?:config\w*|setting|flag|value|path)",
         r"\bdid not update\b|\bforgot to (?:set|change|update)|\bsilently (?:being )?ignored",
         r"\b(?:were|was|are|is) not (?:training|learning|updating|being (?:applied|used|updated))\b",
         r"(?:步数|参数|配置)..10..(?:写错|错误|错了|不对)|配错",

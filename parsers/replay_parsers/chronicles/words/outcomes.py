@@ -8,13 +8,16 @@ _MAYBE = r"\b(?:might|may|should|could|hope\w*|expect\w*|seems?|would|will|if)\b
 OUTCOMES: tuple[Term, ...] = (
     term(
         K.RECURRED,
-        r"\b(?:hit|hits|hitting|got|same) the same (?:issue|problem|error|glitch)\b|\bhappened again\b|\bcame back\b|\bre-?occurr?ed\b",
+        r"\b(?:hit|hits|hitting|got|same) the same (?:issue|problem|error|glitch)\b|\bhappened again\b|"
+        r"\bcame back\b|\bre-?occurr?ed\b",
         r"\bis still there\b|\bgot the same repeat\b",
         r"再次(?:出现|发生)|又出现",
     ),
     term(
         K.RECOVERED,
         r"\bseems? (?:to be )?(?:\w+ )?stable\b|\b(?:is|was|became|remained|running) (?:now )?stable\b",
+        r"^\W*stable\b|\bstable (?:so far|since|again|afterwards)\b|\bno (?:more |further )(?:spikes?|"
+        r"issues|problems|crashes)\b",
         r"\bback to (?:normal|its? usual)\b|\bsolved the (?:problem|issue)\b|\bthat (?:fixed|solved) it\b",
         r"\b(?:copy|copied|copying|restor\w+) (?:the )?\w+ (?:back )?from (?:the |a )?backup",
         r"似乎能?稳定|稳定了|恢复正常|问题解决|重新从..8..拷贝",
@@ -24,7 +27,8 @@ OUTCOMES: tuple[Term, ...] = (
         K.ABANDONED,
         r"\babolish\w*|\babandon\w*|\bgiv\w* up\b|\bgave up\b|\bdiscard(?:ed)? (?:this|the) (?:run|attempt)",
         r"\bproved (?:to be )?(?:unacceptable|unworkable|impossible)\b",
-        r"\bstopp?(?:ed|ing) (?:this |the )?(?:experiment|training)\b(?! and\b| to\b)|\bpaused here\b|\bkilled (?:this|the) (?:experiment|run)\b",
+        r"\bstopp?(?:ed|ing) (?:this |the )?(?:experiment|training)\b(?! and\b| to\b)|\bpaused here\b|"
+        r"\bkilled (?:this|the) (?:experiment|run)\b",
         r"废除|废弃|放弃|作废",
         unless=(r"\bplan\b..10..\babandon",),
     ),
@@ -32,19 +36,23 @@ OUTCOMES: tuple[Term, ...] = (
         K.UNAFFECTED,
         r"\bnothing changes?d?\b|\b(?:made )?no (?:change|difference|improvement|effect)\b",
         r"\b(?:did ?n[o']t|did not|hasn't|has not|doesn't) (?:help|change anything|make (?:a|any) difference)",
-        r"\bhasn't helped\b|\bonly to (?:realize|find|discover)\b|\bidentical loss\b|\bsame trajectory\b|\bfailed (?:too|in a very similar way)\b|\bvery similar (?:failure|to exp)",
+        r"\bhasn't helped\b|\bonly to (?:realize|find|discover)\b|\bidentical loss\b|\bsame trajectory\b|"
+        r"\bfailed (?:too|in a very similar way)\b|\bvery similar (?:failure|to exp)",
         r"不解决问题|没有(?:变化|改善|效果)|无效|没用",
         unless=(r"\bno config change\b",),
     ),
     term(
         K.RECOVERED_BY_ITSELF,
         r"\brecover\w*\b..20..\b(?:automatic\w*|by (?:itself|themselves)|on (?:its|their) own)",
-        r"\b(?:luckily|quickly|eventually|mostly|fully|soon) (?:it )?recover(?:ed|ing|s)\b|\bit recovered\b|\bloss recovered\b",
-        r"\bcame (?:back )?down (?:by itself|on its own)\b|\b(?:some|about|took|in) ~?\d+ (?:iterations|steps) to recover\b",
+        r"\b(?:luckily|quickly|eventually|mostly|fully|soon) (?:it )?recover(?:ed|ing|s)\b|"
+        r"\bit recovered\b|\bloss recovered\b",
+        r"\bcame (?:back )?down (?:by itself|on its own)\b|\b(?:some|about|took|in) ~?\d+ (?:iterations|"
+        r"steps) to recover\b",
         r"(?:自动|自行|自己)恢复了?",
         unless=(
             _MAYBE,
-            r"\bcouldn't\b|\bcan'?t\b|\bnot recover|\bnever recovered|\brecovery time\b|\bcheckpoint\b|\bas a result of\b",
+            r"\bcouldn't\b|\bcan'?t\b|\bnot recover|\bnever recovered|\brecovery time\b|\bcheckpoint\b|"
+            r"\bas a result of\b",
         ),
     ),
 )

@@ -61,7 +61,8 @@ SYMPTOMS: tuple[Term, ...] = (
         r"爆炸|炸了|发散|不收敛",
         r"(?:又|再次|还是)挂了|训练(?:仍然|还是|依然)有问题",
         unless=(
-            r"\b(?:before|avoid|prevent|toward|towards|until|till|causes? of|risk of|instead of|without|no|point of)\s+"
+            r"\b(?:before|avoid|prevent|toward|towards|until|till|causes? of|risk of|instead of|without|"
+            r"no|point of)\s+"
             r"(?:the |any |its )?diverg",
             r"\b(?:same|similar|identical)\s+(?:behaviou?r|as)\b",
             r"\b(?:should|may|might|could|would|will|can)\b..8..\bdiverg",
@@ -83,7 +84,8 @@ SYMPTOMS: tuple[Term, ...] = (
         rf"{_ROSE}..20..\bloss\b",
         r"\bloss\b..30..\bdrastic (?:change|shift|rise)",
         r"\bloss\b..20..\b(?:went|rose|climbed|increased|going) (?:\w+ )?(?:up )?from\b",
-        r"^\W*(?:an? |another |huge |big |small |first |second |the |there was |we (?:had|saw|hit|registered|see) )*"
+        r"^\W*(?:an? |another |huge |big |small |first |second |the |there was |we (?:had|saw|hit|"
+        r"registered|see) )*"
         r"(?:[A-Za-z]+ )?(?:spikes?|glitch)\b",
         r"\bspiked\b",
         r"loss..15..(?:尖峰|波动|突增|飙升|spike)",
@@ -102,12 +104,14 @@ SYMPTOMS: tuple[Term, ...] = (
     ),
     term(
         K.ATTENTION_LOGIT_GROWTH,
-        r"\battention\b..10..\b(?:logits?|entropy)\b..30..\b(?:grow\w*|explo\w*|ris\w*|increas\w*|large|collaps\w*)",
+        r"\battention\b..10..\b(?:logits?|entropy)\b..30..\b(?:grow\w*|explo\w*|ris\w*|increas\w*|large|"
+        r"collaps\w*)",
         r"注意力..8..(?:logit\w*)..8..(?:增大|爆炸|过大)",
     ),
     term(
         K.PLATEAU,
-        r"\bloss\b..20..\b(?:decreas\w*|drop\w*|fall\w*|descend\w*|declin\w*|go\w*|improv\w*) (?:too |very |more )?slow",
+        r"\bloss\b..20..\b(?:decreas\w*|drop\w*|fall\w*|descend\w*|declin\w*|go\w*|improv\w*) (?:too |"
+        r"very |more )?slow",
         r"\bstagnat\w*|\bplateau\w*|\bstuck at (?:a )?loss|\bflatt?en?\w* (?:out|off)\b",
         r"\b(?:stopped|stops) (?:improving|learning|decreasing)\b",
         r"\blearning (?:has )?(?:stopped|slower)\b|\bloss (?:is |stays |stayed |was )?flat\b",
@@ -116,10 +120,12 @@ SYMPTOMS: tuple[Term, ...] = (
     ),
     term(
         K.THROUGHPUT_DROP,
-        r"\b(?:t?flops?|throughput|wps|tokens?/s\w*|samples?/s\w*|(?:training |iteration |step )?speed|performance)\b..50.."
+        r"\b(?:t?flops?|throughput|wps|tokens?/s\w*|samples?/s\w*|(?:training |iteration |step )?speed|"
+        r"performance)\b..50.."
         r"\b(?:drop\w*|smaller|lower\w*|slow\w*|decreas\w*|fell|declin\w*|only|degrad\w*|down (?:to|from|by))",
         r"\b(?:drop|fall|decrease) in (?:the )?(?:throughput|speed|t?flops?)",
-        r"\b(?:steps?|iterations?)\b (?:\w+ )?(?:take|took|taking|are|were|got|became) (?:\w+ )?(?:longer|slower)\b",
+        r"\b(?:steps?|iterations?)\b (?:\w+ )?(?:take|took|taking|are|were|got|"
+        r"became) (?:\w+ )?(?:longer|slower)\b",
         r"\b(?:validation|evaluation|step|iteration) times?\b..12..\b(?:increas\w*|grew|doubl\w*|went up|jump\w*)",
         r"\bslow(?:er)? (?:node|gpu|iteration|step)s?\b",
         r"训练(?:效率|速度)..14..(?:只有|降|低|慢)|吞吐..8..(?:降|低|下跌)|变慢",
@@ -142,7 +148,8 @@ SYMPTOMS: tuple[Term, ...] = (
         K.CRASH,
         r"\bcrash(?:ed|es|ing)?\b",
         r"\bunexpected(?:ly)? (?:terminat|end|exit|stop)\w*|\bterminat\w* unexpectedly",
-        r"\b(?:job|process|run|training|worker)\b..15..\b(?:died|dies|was killed|got killed|killed|exited|aborted|segfault\w*)",
+        r"\b(?:job|process|run|training|worker)\b..15..\b(?:died|dies|was killed|got killed|killed|"
+        r"exited|aborted|segfault\w*)",
         r"\bkilled by\b|\bsegfault\w*|\bsegmentation fault|\bpreempt(?:ed|ion)\b",
         r"意外终止|异常退出|崩溃|进程..4..(?:退出|挂)|被杀|训练中断",
         unless=(r"\bcrashed? test\b", r"\bif\b..30..\bcrash", r"\bmanually killed\b"),
