@@ -157,8 +157,8 @@ class FakeStore:
         ]
         return table(TAG_TYPES, rows)
 
-    def scalars(self, run: str, *, tag: str) -> pd.DataFrame:
-        return next(frame for (name, _), frame in self.scalar_frames.items() if name == tag)
+    def scalars(self, run: str, *, tag: list[str]) -> pd.DataFrame:
+        return pd.concat([frame for (name, _), frame in self.scalar_frames.items() if name in tag], ignore_index=True)
 
     def flags(self, run: str) -> pd.DataFrame:
         return table(FLAG_TYPES, self.flag_rows)

@@ -5,15 +5,24 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from replay import rules
+
 from .fake_store import FakeStore
 
-RULES = {
-    "loss-spike": {"loss"},
-    "gradient-norm-spike": {"grad_norm"},
-    "loss-scale-collapse": {"loss_scale"},
-    "non-finite": {"loss"},
-    "throughput-drop": {"throughput"},
-}
+RULES = [
+    rule
+    for rule in rules.load()
+    if rule.name
+    in {
+        "grad-norm-spike",
+        "loss-not-finite",
+        "loss-plateau",
+        "loss-scale-collapse",
+        "loss-spike",
+        "throughput-drop",
+    }
+]
+"""The rules that these scenes are looked at with, however many more come with replay."""
 
 
 def failing_run() -> FakeStore:
@@ -44,9 +53,9 @@ def failing_run() -> FakeStore:
         | {"lost_steps": 0, "start_time": times[1], "end_time": times[2], "end_cause": "end_of_record"},
     ]
     store.flag_rows = [
-        _flag("gradient-norm-spike", "grad_norm", 2997, "warning", 44.1, 0.63, "60 times the median of 200 steps"),
+        _flag("grad-norm-spike", "grad_norm", 2997, "warning", 44.1, 0.63, "60 times the median of 200 steps"),
         _flag("loss-spike", "loss", 3000, "critical", 5.42, 0.39, "12 median deviations above the usual"),
-        _flag("non-finite", "grad_norm", 3850, "critical", np.nan, 0.63, "not a number for 3 steps", until=3852),
+        _flag("loss-not-finite", "grad_norm", 3850, "critical", np.nan, 0.63, "not a number for 3 steps", until=3852),
     ]
     store.add_event("start", step=0, evidence="logged", source="events.out.tfevents.1")
     store.add_event(

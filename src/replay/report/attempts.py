@@ -105,6 +105,7 @@ def attempts_chart(reading: RunReading, domain: tuple[int, int]) -> Chart | None
         )
         .add_params(step_zoom("attempts"))
     )
+    unknown = len(reading.attempts) - len(known)
     description = (
         f"{count(len(known), 'attempt')} as bars from first to last step; the table of attempts says the same."
     )
@@ -114,5 +115,6 @@ def attempts_chart(reading: RunReading, domain: tuple[int, int]) -> Chart | None
         spec=specification(chart.properties(height=min(22 * len(known) + 10, 360)), {"attempts": rows}, description),
         description=description,
         legend=_LEGEND,
-        zooms=True,
+        notes=[f"{count(unknown, 'attempt')} whose last step no source tells: see the table."] if unknown else [],
+        zooms=bool(reading.signals),
     )

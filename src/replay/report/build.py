@@ -6,7 +6,7 @@ import base64
 import functools
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
@@ -18,21 +18,22 @@ from markupsafe import Markup
 from replay.output import visible
 from replay.report.charts import charts, step_domain
 from replay.report.checks import check
-from replay.report.effects import CAVEAT, effect_rows
+from replay.report.effects import CAVEAT, effect_tables
 from replay.report.reading import ReadableStore, read_run
 from replay.report.summary import summarise
 from replay.report.tables import attempt_rows, flag_rows, incident_rows, loose_events
 from replay.report.words import EVIDENCE_MEANING
+from replay.rules import Rule
 
 
-def build_report(store: ReadableStore, run: str, *, rules: Mapping[str, Collection[str]] | None = None) -> str:
+def build_report(store: ReadableStore, run: str, *, rules: Sequence[Rule] | None = None) -> str:
     """The post-mortem of ``run`` as one HTML page that needs no network and runs no script but its own.
 
-    ``rules`` names the rules that were evaluated and the signals that each reads; without it, the built-in ones.
+    ``rules`` are those to look with, the built-in ones unless others are given.
     The same store gives the same bytes.  Raises :class:`replay.errors.ReplayError` when the store holds no such run.
     """
-    reading = read_run(store, run)
-    checks = check(reading, built_in_rules() if rules is None else rules)
+    reading = read_run(store, run, rules)
+    checks = check(reading)
     drawn = charts(reading)
     first, last = step_domain(reading)
     script = _asset("report.js")
@@ -50,7 +51,7 @@ def build_report(store: ReadableStore, run: str, *, rules: Mapping[str, Collecti
         loose=loose_events(reading),
         flags=flag_rows(reading),
         attempts=attempt_rows(reading),
-        effects=effect_rows(reading),
+        effects=effect_tables(reading),
         caveat=CAVEAT,
         evidence=EVIDENCE_MEANING,
         style=Markup(_asset("report.css")),  # noqa: S704 - a file of this package
@@ -58,13 +59,6 @@ def build_report(store: ReadableStore, run: str, *, rules: Mapping[str, Collecti
         script=Markup(script),  # noqa: S704 - a file of this package
         script_hashes=[_content_hash(library), _content_hash(script)],
     )
-
-
-def built_in_rules() -> dict[str, set[str]]:
-    """The built-in rules and the signals that each reads."""
-    from replay import rules
-
-    return {rule.name: set(rule.signals) for rule in rules.load()}
 
 
 def json_for_script(value: Any) -> Markup:

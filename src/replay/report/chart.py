@@ -56,8 +56,14 @@ def time_axis(name: str, times: Iterable[str]) -> alt.X:
     """Time in UTC from left to right, labelled no finer than the span of ``times`` (ISO 8601) asks for."""
     known = pd.to_datetime(list(times), utc=True, format="ISO8601")
     days = (known.max() - known.min()).days
+    seconds = (known.max() - known.min()).total_seconds()
     shape = "%b %Y" if days > 600 else "%-d %b" if days > 6 else "%-d %b %H:%M" if days else "%H:%M"
-    axis = alt.Axis(title=f"time, UTC, {known.min():%Y}", format=shape, labelFlush=True)
+    shape = shape if seconds > 3600 else "%H:%M:%S"
+    axis = alt.Axis(
+        title=f"time, UTC, {known.min():%-d %B %Y}" if not days else f"time, UTC, {known.min():%Y}",
+        format=shape,
+        labelFlush=True,
+    )
     return alt.X(f"{name}:T", scale=alt.Scale(type="utc", padding=12), axis=axis)
 
 

@@ -19,7 +19,7 @@ from replay.report.chart import (
     tooltip,
     value_axis,
 )
-from replay.report.drawn import DrawnSignal, drawn_signal
+from replay.report.drawn import DrawnSignal, drawn_signal, is_constant
 from replay.report.reading import RunReading, records
 from replay.report.timeline import timeline
 from replay.report.words import listed, spelled
@@ -29,9 +29,10 @@ _MINOR_HEIGHT = 120
 
 
 def charts(reading: RunReading) -> list[Chart]:
-    """All charts that the run has data for, the timeline first."""
+    """All charts that the run has data for, the timeline first; of minor signals only those that ever change."""
     domain = step_domain(reading)
-    made = [timeline(reading, domain), *(signal_chart(reading, name, domain) for name in reading.signals)]
+    shown = [name for name in reading.signals if name in _HEIGHT or not is_constant(reading, name)]
+    made = [timeline(reading, domain), *(signal_chart(reading, name, domain) for name in shown)]
     made += [progress(reading), attempts_chart(reading, domain)]
     return [chart for chart in made if chart is not None]
 
@@ -55,7 +56,11 @@ def signal_chart(reading: RunReading, signal: str, domain: tuple[int, int]) -> C
     if drawn is None:
         return None
     x = step_axis(domain)
-    scale = alt.Scale(type="log", nice=False, padding=10) if drawn.logarithmic else alt.Scale(zero=False, padding=10)
+    scale = (
+        alt.Scale(type="log", nice=False, padding=10)
+        if drawn.logarithmic
+        else alt.Scale(zero=False, nice=False, padding=10)
+    )
     y = alt.Y("value:Q", scale=scale, axis=value_axis())
     line = (
         alt.Chart(alt.NamedData("line"), name=f"{signal}_line")
@@ -133,7 +138,7 @@ def _legend(drawn: DrawnSignal, reading: RunReading) -> list[tuple[str, str]]:
     branches = {row["branch"] for row in drawn.line}
     severities = {row["severity"] for row in drawn.flags}
     present = [
-        (KEPT in branches, "kept", "kept"),
+        (KEPT in branches and ROLLED_BACK in branches, "kept", "kept"),
         (ROLLED_BACK in branches, "lost", "rolled back"),
         (bool(drawn.broken), "broken", "not a finite number"),
         *((level in severities, f"diamond {level}", f"{level} flag") for level in SEVERITIES),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,21 +10,27 @@ import numpy as np
 import pandas as pd
 
 from replay.output import is_missing
+from replay.report.drawn import is_constant
 from replay.report.reading import CHARTED_SIGNALS, RunReading, records
-from replay.report.words import count, listed, number, shortened, spelled, steps
+from replay.report.words import count, number, shortened, spelled, steps
 
-EXPECTED_SIGNALS = (*CHARTED_SIGNALS, "throughput")
+EXPECTED_SIGNALS = CHARTED_SIGNALS
 """Signals whose absence a reader should know of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleCheck:
-    """A rule, the signals it reads, and what came of it: the number of flags, or why it could not be checked."""
+    """A rule, what it looks for, what it could look at, and what it could not with the reason.
+
+    ``judged`` is empty for a rule that could not be checked at all.
+    """
 
     name: str
-    signals: list[str]
-    flags: int = 0
-    reason: str = ""
+    summary: str
+    judged: list[str]
+    missing: list[str]
+    flags: int
+    advice: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,14 +57,14 @@ class Checks:
     masked_nan: str
 
 
-def check(reading: RunReading, rules: Mapping[str, Collection[str]]) -> Checks:
-    """What was and what could not be checked.  ``rules`` gives the signals that each rule reads."""
-    checked, unchecked = rule_checks(reading, rules)
+def check(reading: RunReading) -> Checks:
+    """What was and what could not be checked of a run."""
+    rules = rule_checks(reading)
     return Checks(
         sources=[_source(row) for row in records(reading.ledger)],
         signals=_signals(reading),
-        checked=checked,
-        unchecked=unchecked,
+        checked=[rule for rule in rules if rule.judged],
+        unchecked=[rule for rule in rules if not rule.judged],
         problems=records(reading.problems),
         findings=records(reading.findings),
         not_understood=int(reading.ledger["not_understood"].sum()) if "not_understood" in reading.ledger else 0,
@@ -66,22 +72,32 @@ def check(reading: RunReading, rules: Mapping[str, Collection[str]]) -> Checks:
     )
 
 
-def rule_checks(reading: RunReading, rules: Mapping[str, Collection[str]]) -> tuple[list[RuleCheck], list[RuleCheck]]:
-    """Rules whose signals the run has, and rules that had nothing to read."""
-    present = set(reading.tags["signal"].dropna())
+def rule_checks(reading: RunReading) -> list[RuleCheck]:
+    """Each rule with what it could look at; rules of the user's that only the store's flags know come last."""
     fired = reading.flags["rule"].value_counts()
-    checked, unchecked = [], []
-    for name, signals in sorted(rules.items()):
-        missing = [signal for signal in sorted(signals) if signal not in present]
-        flags = int(fired.get(name, 0))
-        if missing and not flags:
-            why = f"no {listed([spelled(signal) for signal in missing], 'or')} in the logs"
-            unchecked.append(RuleCheck(name=name, signals=sorted(signals), reason=why))
-        else:
-            checked.append(RuleCheck(name=name, signals=sorted(signals), flags=flags))
-    extra = sorted(set(fired.index) - set(rules))
-    checked += [RuleCheck(name=str(name), signals=[], flags=int(fired[name])) for name in extra]
-    return checked, unchecked
+    found = reading.evaluation
+    checks = [
+        RuleCheck(
+            name=rule.name,
+            summary=rule.summary,
+            judged=[
+                f"{spelled(one.signal)}: {one.judged:,} of {count(one.points, 'point')}, "
+                f"steps {steps(one.first_step, one.last_step)}"
+                for one in found.checked
+                if one.rule == rule.name
+            ],
+            missing=[one.reason for one in found.unchecked if one.rule == rule.name],
+            flags=int(fired.get(rule.name, 0)),
+            advice=rule.advice,
+        )
+        for rule in reading.rules
+    ]
+    known = {rule.name for rule in reading.rules}
+    checks += [
+        RuleCheck(name=str(name), summary="", judged=["not told"], missing=[], flags=int(fired[name]), advice="")
+        for name in sorted(set(fired.index) - known)
+    ]
+    return checks
 
 
 def masked_nan(reading: RunReading) -> str:
@@ -111,6 +127,8 @@ def _signals(reading: RunReading) -> list[tuple[str, str]]:
     for signal in EXPECTED_SIGNALS:
         tags = reading.tags[reading.tags["signal"] == signal]
         found = f"{shortened(tags['tag'], 3)}: {number(tags['rows'].sum())} values" if len(tags) else "not logged"
+        if signal in reading.signals and is_constant(reading, signal):
+            found += f", {number(reading.signals[signal].rows['value'].iloc[0])} throughout"
         rows.append((spelled(signal), found))
     others = sorted(reading.tags.loc[reading.tags["signal"].isna(), "tag"])
     if others:

@@ -10,7 +10,7 @@ import pandas as pd
 from replay.report.chart import KEPT, ROLLED_BACK, Rows
 from replay.report.reading import RunReading, SignalReading, records
 from replay.report.series import MAX_POINTS, holes, keep_extremes
-from replay.report.words import count, number, spelled, steps
+from replay.report.words import count, number, shortened, spelled, steps
 
 LOG_RATIO = 30.0
 """A positive signal whose largest value is this many times its median is drawn on a log scale."""
@@ -31,9 +31,9 @@ class DrawnSignal:
 
 
 def drawn_signal(reading: RunReading, signal: str) -> DrawnSignal | None:
-    """What to draw of ``signal``; None when the run has not a single value of it."""
+    """What to draw of ``signal``; None when the run has not even two values of it."""
     source = reading.signals[signal]
-    if source.rows.empty:
+    if len(source.rows) < 2:
         return None
     rows = with_branch(source.rows, reading.attempts)
     line: Rows = []
@@ -56,6 +56,12 @@ def drawn_signal(reading: RunReading, signal: str) -> DrawnSignal | None:
     )
 
 
+def is_constant(reading: RunReading, signal: str) -> bool:
+    """Whether a signal has the same finite value throughout, so that a drawing of it would say nothing."""
+    value = reading.signals[signal].rows["value"]
+    return bool(len(value)) and bool(np.isfinite(value).all()) and value.nunique() == 1
+
+
 def with_branch(rows: pd.DataFrame, attempts: pd.DataFrame) -> pd.DataFrame:
     """Scalars in order of attempt and step, with the column ``branch``: kept, or rolled back later.
 
@@ -64,7 +70,6 @@ def with_branch(rows: pd.DataFrame, attempts: pd.DataFrame) -> pd.DataFrame:
     kept_to = (
         attempts.set_index("attempt")["kept_to"].astype("Float64") if len(attempts) else pd.Series(dtype="Float64")
     )
-    rows = rows.assign(attempt=rows["attempt"].fillna(0).astype("int64"))
     limit = rows["attempt"].map(kept_to).fillna(np.inf).astype(float)
     rows["branch"] = np.where(rows["step"].to_numpy() > limit.to_numpy(), ROLLED_BACK, KEPT)
     return rows.sort_values(["attempt", "step"], kind="stable", ignore_index=True)
@@ -99,19 +104,26 @@ def _broken_word(value: float) -> str:
 
 
 def _flags(reading: RunReading, signal: str) -> Rows:
-    flags = reading.flags[reading.flags["signal"] == signal]
+    """The flags on a signal, each with the signal's value at the flag's first step, where its mark is to stand."""
+    flags = records(reading.flags[reading.flags["signal"] == signal])
+    rows = reading.signals[signal].rows
+    value_at = {
+        (attempt, step): value
+        for attempt, step, value in zip(rows["attempt"], rows["step"], rows["value"], strict=True)
+        if flags
+    }
     return [
         {
             "step": int(flag["step"]),
             "until": int(flag["step"] if pd.isna(flag["step_end"]) else flag["step_end"]),
             "when": steps(flag["step"], flag["step_end"]),
-            "value": _finite(float(flag["value"])) if pd.notna(flag["value"]) else None,
+            "value": _finite(float(value_at.get((flag["attempt"], flag["step"]), np.nan))),
             "rule": flag["rule"],
             "severity": flag["severity"],
             "score": number(flag["score"], 3),
             "message": flag["message"],
         }
-        for flag in records(flags)
+        for flag in flags
         if pd.notna(flag["step"])
     ]
 
@@ -134,9 +146,7 @@ def _description(signal: str, rows: pd.DataFrame) -> str:
 
 
 def _notes(source: SignalReading, rows: pd.DataFrame, drawn: int) -> list[str]:
-    notes = [f"Tag {source.tag}."]
-    if source.other_tags:
-        notes = [f"Tag {source.tag}; not drawn: {', '.join(source.other_tags)}."]
+    notes = [f"Logged as {shortened(source.tags, 4)}." if source.tags else "Computed from step times and batch sizes."]
     if drawn < np.isfinite(rows["value"].to_numpy(float)).sum():
         notes.append(
             f"Drawn with {drawn:,} of {len(rows):,} points, the lowest and highest of each stretch among them, "

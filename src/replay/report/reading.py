@@ -10,8 +10,10 @@ import pandas as pd
 
 from replay.errors import ReplayError
 from replay.output import visible
+from replay.rules import Evaluation, Rule, Series, evaluate, flags_frame, from_scalars, load
+from replay.rules.series import NO_TIME
 
-CHARTED_SIGNALS = ("loss", "grad_norm", "learning_rate", "loss_scale")
+CHARTED_SIGNALS = ("loss", "grad_norm", "learning_rate", "loss_scale", "throughput")
 """Signals that the report draws, in this order."""
 
 
@@ -23,7 +25,7 @@ class ReadableStore(Protocol):
     def incidents(self, *, run: str) -> pd.DataFrame: ...
     def attempts(self, run: str) -> pd.DataFrame: ...
     def tags(self, run: str) -> pd.DataFrame: ...
-    def scalars(self, run: str, *, tag: str) -> pd.DataFrame: ...
+    def scalars(self, run: str, *, tag: list[str]) -> pd.DataFrame: ...
     def flags(self, run: str) -> pd.DataFrame: ...
     def problems(self) -> pd.DataFrame: ...
     def findings(self) -> pd.DataFrame: ...
@@ -33,20 +35,23 @@ class ReadableStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignalReading:
-    """One signal as drawn: the tag with the most rows, and the names of the others that carry it.
+    """One signal as the rules read it: one value a step of each attempt, a loss that is missing as NaN.
 
-    ``rows`` has the columns of ``store.scalars``.
+    ``tags`` are the names under which it was logged.  ``rows`` has the columns attempt, step, time and value, in
+    order of attempts and steps.
     """
 
     signal: str
-    tag: str
+    tags: tuple[str, ...]
     rows: pd.DataFrame
-    other_tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReading:
-    """What the store holds on ``name``; frames have the columns of the store's queries."""
+    """What the store holds on ``name``; frames have the columns of the store's queries.
+
+    ``evaluation`` is what ``rules`` say of the run's signals: what was checked and what could not be.
+    """
 
     name: str
     facts: dict[str, Any]
@@ -55,6 +60,8 @@ class RunReading:
     attempts: pd.DataFrame
     tags: pd.DataFrame
     signals: dict[str, SignalReading]
+    rules: tuple[Rule, ...]
+    evaluation: Evaluation
     flags: pd.DataFrame
     problems: pd.DataFrame
     findings: pd.DataFrame
@@ -69,8 +76,10 @@ def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
 
 
-def read_run(store: ReadableStore, run: str) -> RunReading:
-    """Query ``store`` for all that a report on ``run`` shows.
+def read_run(store: ReadableStore, run: str, rules: Sequence[Rule] | None = None) -> RunReading:
+    """Query ``store`` for all that a report on ``run`` shows, and look at it with ``rules`` (the built-in ones).
+
+    Flags are those that the store keeps or, when it keeps none, what the rules say now.
 
     Raises :class:`ReplayError` when the store holds no such run.
     """
@@ -82,6 +91,10 @@ def read_run(store: ReadableStore, run: str) -> RunReading:
     facts = rows[0]
     sources = [str(source) for source in facts.get("sources") or []]
     tags = store.tags(run)
+    series = _series(store, run, tags)
+    chosen = load() if rules is None else rules
+    evaluation = evaluate(chosen, series)
+    kept = store.flags(run)
     return RunReading(
         name=run,
         facts=facts,
@@ -89,8 +102,10 @@ def read_run(store: ReadableStore, run: str) -> RunReading:
         incidents=store.incidents(run=run),
         attempts=store.attempts(run),
         tags=tags,
-        signals={signal: reading for signal in CHARTED_SIGNALS if (reading := _signal(store, run, tags, signal))},
-        flags=store.flags(run),
+        signals={name: _signal(name, tags, series[name]) for name in CHARTED_SIGNALS if name in series},
+        rules=tuple(chosen),
+        evaluation=evaluation,
+        flags=kept if len(kept) else flags_frame(evaluation.flags, run),
         problems=_of_run(store.problems(), run, sources),
         findings=_of_run(store.findings(), run, sources),
         ledger=_of_run(store.ledger(), run, sources),
@@ -98,13 +113,28 @@ def read_run(store: ReadableStore, run: str) -> RunReading:
     )
 
 
-def _signal(store: ReadableStore, run: str, tags: pd.DataFrame, signal: str) -> SignalReading | None:
-    named = tags[tags["signal"] == signal].sort_values(["rows", "tag"], ascending=[False, True], kind="stable")
+def _series(store: ReadableStore, run: str, tags: pd.DataFrame) -> dict[str, Series]:
+    named = tags[tags["signal"].notna()]
     if named.empty:
-        return None
-    tag, *others = (str(name) for name in named["tag"])
-    rows = store.scalars(run, tag=tag)
-    return SignalReading(signal=signal, tag=tag, rows=rows, other_tags=tuple(others))
+        return {}
+    scalars = store.scalars(run, tag=[str(tag) for tag in named["tag"]])
+    return from_scalars(
+        scalars.assign(signal=scalars["tag"].map(dict(zip(named["tag"], named["signal"], strict=True))))
+    )
+
+
+def _signal(signal: str, tags: pd.DataFrame, series: Series) -> SignalReading:
+    time = pd.Series(series.wall_time).where(series.wall_time != NO_TIME)
+    rows = pd.DataFrame(
+        {
+            "attempt": series.attempt.astype("int64"),
+            "step": series.step,
+            "time": pd.to_datetime(time, unit="us", utc=True),
+            "value": series.value,
+        }
+    )
+    named = tags[tags["signal"] == signal].sort_values(["rows", "tag"], ascending=[False, True], kind="stable")
+    return SignalReading(signal=signal, tags=tuple(str(tag) for tag in named["tag"]), rows=rows)
 
 
 def _of_run(frame: pd.DataFrame, run: str, sources: Sequence[str]) -> pd.DataFrame:

@@ -124,18 +124,26 @@ def _gravest(incidents: pd.DataFrame) -> dict[str, Any] | None:
 
 
 def _record(reading: RunReading) -> str:
-    facts = reading.facts
-    parts = []
-    if not is_missing(facts.get("first_step")) and not is_missing(facts.get("last_step")):
-        parts.append(f"steps {steps(facts['first_step'], facts['last_step'])}")
+    first_step, last_step = step_span(reading)
+    word = "step" if first_step == last_step else "steps"
+    parts = [f"{word} {steps(first_step, last_step)}"] if last_step is not None else []
     times = reading.events["time"].dropna()
-    times = pd.concat([times, *(signal.rows["wall_time"].dropna() for signal in reading.signals.values())])
+    times = pd.concat([times, *(signal.rows["time"].dropna() for signal in reading.signals.values())])
     if len(times):
         first, last = moment(times.min(), "day"), moment(times.max(), "day")
         parts.append(first if first == last else f"{first} to {last}")
-    sources = list(facts.get("sources") or [])
+    sources = list(reading.facts.get("sources") or [])
     told = f", told by {count(len(sources), 'source')}" if sources else ""
     return f"The record covers {listed(parts)}{told}." if parts else f"The record names no step and no date{told}."
+
+
+def step_span(reading: RunReading) -> tuple[int | None, int | None]:
+    """The first and last step that anything of the run mentions, measured or told."""
+    columns = [reading.tags["first_step"], reading.tags["last_step"]]
+    columns += [reading.events["step"], reading.events["step_end"]]
+    columns += [reading.attempts["start_step"], reading.attempts["end_step"]]
+    known = [int(step) for column in columns for step in (column.min(), column.max()) if not is_missing(step)]
+    return (min(known), max(known)) if known else (None, None)
 
 
 def _incidents(reading: RunReading) -> str:
@@ -198,9 +206,10 @@ def _unknown(checks: Checks) -> str:
     if checks.problems:
         doubts.append(f"{count(len(checks.problems), 'place')} in the sources could not be read")
     if checks.not_understood:
-        doubts.append(f"{count(checks.not_understood, 'line or record', 'lines or records')} were not understood")
+        were = "was" if checks.not_understood == 1 else "were"
+        doubts.append(f"{count(checks.not_understood, 'line or record', 'lines or records')} {were} not understood")
     if checks.findings:
-        doubts.append(f"{count(len(checks.findings), 'statement')} cannot be right as it stands")
+        doubts.append(f"{count(len(checks.findings), 'statement')} cannot be right")
     if checks.unchecked:
         doubts.append(
             f"{count(len(checks.unchecked), 'rule')} had no data ({shortened([c.name for c in checks.unchecked], 3)})"
@@ -211,10 +220,10 @@ def _unknown(checks: Checks) -> str:
 
 
 def _figures(reading: RunReading, checks: Checks) -> list[Figure]:
-    facts = reading.facts
     figures = []
-    if not is_missing(facts.get("last_step")):
-        figures.append(Figure(label="Last step", value=steps(facts["last_step"])))
+    first, last = step_span(reading)
+    if last is not None:
+        figures.append(Figure(label="Last step", value=steps(last), remark=f"first {steps(first)}"))
     n = len(reading.incidents)
     open_ones = sum(not SETTLED & set(then) for then in reading.incidents["then"])
     figures.append(

@@ -49,10 +49,13 @@ _LANE_HEIGHT = 19
 
 
 def timeline(reading: RunReading, domain: tuple[int, int]) -> Chart | None:
-    """Every event and flag in its lane, over steps when the run has scalars to compare with, else over time."""
+    """Every event and flag in its lane, over steps when the run has scalars to compare with, else over time.
+
+    None when nothing, or a single event among many, can be placed.
+    """
     by_time = not reading.signals and reading.events["time"].notna().sum() >= reading.events["step"].notna().sum()
     placed, unplaced = _rows(reading, by_time)
-    if not placed:
+    if not placed or len(placed) < 2 <= unplaced:
         return None
     lanes = _assign_lanes(placed)
     rows = [row for lane in lanes for row in _thinned([row for row in placed if row["lane"] == lane])]
@@ -79,7 +82,7 @@ def timeline(reading: RunReading, domain: tuple[int, int]) -> Chart | None:
 
 def _draw(rows: Rows, lanes: list[str], by_time: bool, domain: tuple[int, int]) -> Any:
     x = time_axis("at", [row["at"] for row in rows]) if by_time else step_axis(domain, "at")
-    band = alt.Scale(domain=lanes, paddingInner=0.2)
+    band = alt.Scale(domain=lanes)
     axis = value_axis(ticks=False)
     y = alt.Y("lane:N", scale=band, axis=axis)
     shades = alt.Scale(domain=list(LANES), range=[f"var(--lane-{role})" for role in LANES])
