@@ -434,7 +434,7 @@ def test_two_ranks_of_which_one_lags_a_step_are_no_restarts() -> None:
 
 
 @given(histories(), st.permutations(range(6)))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_file_an_attempt_survives_as_tensorboard_shows_it(history: list[tuple[int, int]], names: list[int]) -> None:
     parts = []
     for number, (checkpoint, length) in enumerate(history):
@@ -445,7 +445,7 @@ def test_a_file_an_attempt_survives_as_tensorboard_shows_it(history: list[tuple[
 
 # One step back and one forward is a duplicate to a parser, and a resume at the last step no step back at all.
 @given(histories(least_back=2), st.booleans())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_one_file_of_all_attempts_survives_as_tensorboard_shows_it(history: list[tuple[int, int]], clock: bool) -> None:
     ranges = [range(start + 1, start + length + 1) for start, length in history]
     values = [value for number, steps in enumerate(ranges) for value in values_of(number, steps)]
@@ -454,7 +454,7 @@ def test_one_file_of_all_attempts_survives_as_tensorboard_shows_it(history: list
 
 
 @given(histories(least_back=2))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_some_tags_and_steps_of_a_run_are_assigned_as_in_the_whole(history: list[tuple[int, int]]) -> None:
     steps = [step for start, length in history for step in range(start + 1, start + length + 1)]
     scalars = together(segmented("log", steps), segmented("log", steps, tag="grad norm"))

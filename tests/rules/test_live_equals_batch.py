@@ -78,7 +78,7 @@ def runs(draw: st.DrawFn) -> Series:
 
 
 @given(runs(), runs(), st.lists(st.floats(0, 1), max_size=8), st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_any_split_gives_the_same_evaluation(loss: Series, norm: Series, cuts: list[float], hand_over: bool) -> None:
     whole = rules.evaluate(EVERYTHING, {"loss": loss, "grad_norm": norm})
     watch = Watch(EVERYTHING)
@@ -104,7 +104,7 @@ def test_any_split_gives_the_same_evaluation(loss: Series, norm: Series, cuts: l
 
 
 @given(runs(), st.integers(1, 100))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_what_is_known_at_a_step_does_not_depend_on_what_comes_later(loss: Series, cut: int) -> None:
     alone = [rule for rule in EVERYTHING if isinstance(rule.when, Condition)]
     early = rules.evaluate(alone, {"loss": loss[:cut]})
