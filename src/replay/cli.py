@@ -16,6 +16,8 @@ import click
 
 from replay.cli_options import common, kinds, known_run, moment, open_store, show
 from replay.cli_options import steps as steps_range
+from replay.history_commands import audit_command, precedents_command
+from replay.proxy.commands import precision_command, proxy_commands
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -252,6 +254,10 @@ def demo(reports: Path, folder: Path, as_json: bool) -> None:
         output.print_json([str(path) for path in written])
     else:
         print("\n".join(f"report: {path}" for path in written))
+
+
+for command in (audit_command, precedents_command, proxy_commands, precision_command):
+    replay.add_command(command)
 
 
 def main() -> None:
