@@ -137,6 +137,8 @@ def _signals(reading: RunReading) -> list[tuple[str, str]]:
 
 
 _LEDGER_WORDS = {
+    "status": "status",
+    "reason": "because",
     "format": "format",
     "confidence": "confidence in the format",
     "bytes_read": "bytes read",
@@ -151,7 +153,7 @@ def _source(row: dict[str, Any]) -> SourceCheck:
     facts = [
         (words, row[name] if isinstance(row[name], str) else number(row[name]))
         for name, words in _LEDGER_WORDS.items()
-        if name in row and not is_missing(row[name])
+        if name in row and not is_missing(row[name]) and row[name] != ""
     ]
     other = row.get("other")
     if isinstance(other, Mapping) and other:
@@ -162,5 +164,6 @@ def _source(row: dict[str, Any]) -> SourceCheck:
         source=str(row.get("source", "")),
         facts=facts,
         examples=[str(example) for example in examples] if isinstance(examples, list | tuple | np.ndarray) else [],
-        whole=not any(value and pd.notna(value) for value in left_over),
+        whole=row.get("status") not in {"skipped", "failed"}
+        and not any(value and pd.notna(value) for value in left_over),
     )
