@@ -1,0 +1,215 @@
+"""Speed of a proxy step: against the core's own bound, against a plain eager loop, and with large logits.
+
+Run: ``python benchmarks/proxy_step.py [--quick]``. All figures are ratios taken in one run, alternating, on one thread,
+by CPU time, the best of several rounds; so that they mean the same on a busy machine.
+
+1. A step with all telemetry over the time that its matrix products would take at the speed of one large product.
+2. The same step against a loop in the manner of nanoGPT: modules, cross-entropy, AdamW by torch, the same signals
+   logged a tensor at a time; same model, same data.
+3. The step with attention logits in the thousands against the step as initialised.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+from replay.proxy import DataConfig, ModelConfig, OptimizerConfig, ProxyConfig, ScheduleConfig, data, model
+from replay.proxy.training import Training, configure_runtime
+
+CONFIG = ProxyConfig(
+    steps=10_000,
+    model=ModelConfig(vocabulary=44, context=64, width=64, depth=4, heads=4),
+    data=DataConfig(source="zipf", batch_size=16),
+    optimizer=OptimizerConfig(beta2=0.95),
+    schedule=ScheduleConfig(learning_rate=0.01),
+)
+"""The model of the trial: 207k parameters, 1.43 GFLOP a step."""
+
+
+class Attention(nn.Module):
+    """Causal self-attention as most eager code writes it; keeps what is to be logged."""
+
+    def __init__(self, width: int, heads: int, context: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.qkv, self.output = nn.Linear(width, 3 * width, bias=False), nn.Linear(width, width, bias=False)
+        self.register_buffer("mask", torch.tril(torch.ones(context, context)).view(1, 1, context, context))
+        self.largest = 0.0
+        self.entropy = 0.0
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[batch, time, width] -> the same."""
+        batch, time_, width = x.shape
+        query, key, value = (
+            part.view(batch, time_, self.heads, width // self.heads).transpose(1, 2)
+            for part in self.qkv(x).split(width, dim=2)
+        )
+        scores = query @ key.transpose(-2, -1) * (width // self.heads) ** -0.5
+        scores = scores.masked_fill(self.mask[:, :, :time_, :time_] == 0, float("-inf"))
+        weights = F.softmax(scores, dim=-1)
+        self.largest = scores.detach().max().item()
+        self.entropy = -torch.special.xlogy(weights.detach(), weights.detach()).sum(-1).mean().item()
+        return self.output((weights @ value).transpose(1, 2).contiguous().view(batch, time_, width))
+
+
+class Block(nn.Module):
+    """Pre-norm block."""
+
+    def __init__(self, width: int, heads: int, context: int) -> None:
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(width, bias=False), nn.LayerNorm(width, bias=False)
+        self.attention = Attention(width, heads, context)
+        self.input, self.output = nn.Linear(width, 4 * width, bias=False), nn.Linear(4 * width, width, bias=False)
+        self.norm = 0.0
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[batch, time, width] -> the same."""
+        x = x + self.attention(self.norm1(x))
+        x = x + self.output(F.gelu(self.input(self.norm2(x))))
+        self.norm = x.detach().pow(2).mean().sqrt().item()
+        return x
+
+
+class PlainTransformer(nn.Module):
+    """The same model as :data:`CONFIG`, in modules."""
+
+    def __init__(self, c: ModelConfig) -> None:
+        super().__init__()
+        self.token, self.position = nn.Embedding(c.vocabulary, c.width), nn.Embedding(c.context, c.width)
+        self.blocks = nn.ModuleList(Block(c.width, c.heads, c.context) for _ in range(c.depth))
+        self.norm, self.head = nn.LayerNorm(c.width, bias=False), nn.Linear(c.width, c.vocabulary, bias=False)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """[batch, time] -> logits [batch, time, vocabulary]."""
+        x = self.token(tokens) + self.position(torch.arange(tokens.shape[1]))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))  # type: ignore[no-any-return]
+
+
+def plain_loop() -> Callable[[], dict[str, float]]:
+    """A step of a plain eager loop that logs the proxy's signals, a tensor at a time."""
+    net = PlainTransformer(CONFIG.model)
+    assert sum(p.numel() for p in net.parameters()) == model.parameter_count(CONFIG.model)
+    optimizer = torch.optim.AdamW(net.parameters(), lr=0.01, betas=(0.9, 0.95), weight_decay=0.1)
+    count = 0
+
+    def step() -> dict[str, float]:
+        nonlocal count
+        count += 1
+        batch = data.training_batch(CONFIG, count)
+        logits = net(torch.from_numpy(batch.inputs))
+        loss = F.cross_entropy(logits.view(-1, logits.size(-1)), torch.from_numpy(batch.targets).reshape(-1))
+        optimizer.zero_grad()
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(net.parameters(), float("inf"))
+        before = [p.detach().clone() for p in net.parameters()]
+        optimizer.step()
+        signals = {"loss": loss.item(), "grad_norm": norm.item()}
+        signals["log_z"] = logits.detach().logsumexp(-1).mean().item()
+        signals["param_norm"] = sum(p.detach().pow(2).sum().item() for p in net.parameters()) ** 0.5
+        moved = sum((p.detach() - b).pow(2).sum().item() for p, b in zip(net.parameters(), before, strict=True))
+        signals["update_rms"] = moved**0.5
+        for name, p in net.named_parameters():
+            state = optimizer.state[p]
+            assert p.grad is not None
+            correction = 1 - 0.95 ** state["step"].item()
+            signals[f"lag/{name}"] = (p.grad.square() * correction / (state["exp_avg_sq"] + 1e-16)).mean().sqrt().item()
+            signals[f"grad_norm/{name}"] = p.grad.norm().item()
+        for i, block in enumerate(net.blocks):
+            signals[f"logit/{i}"], signals[f"entropy/{i}"] = block.attention.largest, block.attention.entropy  # type: ignore[union-attr,assignment]
+        return signals
+
+    return step
+
+
+def best_seconds(steps: dict[str, Callable[[], object]], rounds: int, repeats: int) -> dict[str, float]:
+    """CPU seconds of one call of each, the best of several rounds taken in turn."""
+    best = dict.fromkeys(steps, float("inf"))
+    for step in steps.values():
+        step()
+    for _ in range(rounds):
+        for name, step in steps.items():
+            started = time.process_time()
+            for _ in range(repeats):
+                step()
+            best[name] = min(best[name], (time.process_time() - started) / repeats)
+    return best
+
+
+def with_large_logits() -> Training:
+    """A run whose queries and keys are so large that attention logits are in the thousands."""
+    training = Training.start(CONFIG.replace(schedule__learning_rate=1e-6))
+    with torch.no_grad():
+        for name, tensor in training.vector.named.items():
+            if name.endswith("qkv.weight"):
+                tensor.detach()[: 2 * CONFIG.model.width].mul_(100.0)
+    return training
+
+
+def without_telemetry() -> Callable[[], object]:
+    """The bare arithmetic of a step: forward, backward, update, nothing observed."""
+    training = Training.start(CONFIG)
+    count = 0
+
+    def step() -> None:
+        nonlocal count
+        count += 1
+        batch = data.training_batch(CONFIG, count)
+        inputs, targets, weights = (torch.from_numpy(x) for x in (batch.inputs, batch.targets, batch.weights))
+        logits = model.forward(training.vector.named, inputs, CONFIG.model)
+        loss = model.losses(logits, targets, weights).total
+        training.precision.backward(loss, training.optimizer)
+        training.optimizer.rate = 0.01
+        training.precision.step(training.optimizer)
+
+    return step
+
+
+def main() -> None:
+    """Measure and print one JSON object."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer rounds")
+    quick = parser.parse_args().quick
+    configure_runtime()
+    training, large = Training.start(CONFIG), with_large_logits()
+    largest = large.advance()["attention_logit_max"]
+    a, b = torch.randn(512, 512), torch.randn(512, 512)
+    seconds = best_seconds(
+        {
+            "proxy": training.advance,
+            "bare": without_telemetry(),
+            "plain": plain_loop(),
+            "large": large.advance,
+            "product": lambda: a @ b,
+        },
+        rounds=5 if quick else 20,
+        repeats=5,
+    )
+    flops = model.flops_per_sequence(CONFIG.model, CONFIG.model.context) * CONFIG.data.batch_size
+    bound = flops / (2 * 512**3 / seconds["product"])
+    print(
+        json.dumps(
+            {
+                "milliseconds": {name: round(1000 * value, 3) for name, value in seconds.items()},
+                "gflop_per_step": flops / 1e9,
+                "over_flop_bound": round(seconds["proxy"] / bound, 2),
+                "telemetry_share_of_step": round(1 - seconds["bare"] / seconds["proxy"], 3),
+                "steps_per_second_over_plain_loop": round(seconds["plain"] / seconds["proxy"], 2),
+                "large_logits": largest,
+                "large_logits_over_usual": round(seconds["large"] / seconds["proxy"], 2),
+            },
+            indent=1,
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
