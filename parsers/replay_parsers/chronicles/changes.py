@@ -39,10 +39,10 @@ _SHOULD = re.compile(
     _I,
 )
 _FIRST_THEN = re.compile(
-    rf"\bfirst\b.{{0,6}}\bto\s(?P<a>{NUMBER})\W.{{0,14}}\bthen\b.{{0,6}}\bto\s(?P<b>{NUMBER})(?![\w%])", _I
+    rf".{{0,15}}?\bfirst\b.{{0,6}}\bto\s(?P<a>{NUMBER})\W.{{0,14}}\bthen\b.{{0,6}}\bto\s(?P<b>{NUMBER})(?![\w%])", _I
 )
 _TO = re.compile(
-    rf"(?:\bto(?: be)?\b|=|→|->|\bof\b|\bevery\b|\bwith\b|(?:为|到|至|成|设为|是))\s{{0,3}}(?:about\s|~\s?)?"
+    r"(?:\bto(?: be)?\b|=|→|->|(?<!factor )\bof\b|\bevery\b|\bwith\b|(?:为|到|至|成|设为|是))\s{0,3}(?:about\s|~\s?)?"
     rf"(?P<b>{NUMBER})(?![\w%]*\d|%|\s?/\s?\d|\s?(?:hours?|days?|min|h\b|more\b))",
     _I,
 )
@@ -75,7 +75,7 @@ _STRICT_DEED = (
     r"shrinking|increas(?:e|ed|ing)|rais(?:e|ed|ing)|set|setting|switch(?:ed|ing)?|adjust(?:ed|ing)?|"
     r"restor(?:e|ed|ing)|"
     r"revert(?:ed|ing)?|halv(?:e|ed|ing)|half(?:ed|ing)?|mov(?:ed|ing)|doubl(?:e|ed|ing)|bump(?:ed|ing)?|"
-    r"tweak(?:ed|ing)?|updated?|decay(?:ed|ing)|"
+    r"tweak(?:ed|ing)?|updated?|decay(?:ed|ing)|clip(?:ped)?(?= (?:the )?(?:grad|norm))|"
     r"went|going back|remained|finished|full throttle|new(?= seed)"
 )
 _DEED_SIGN = r"→|->|⇒|改|调|降|减|升(?!级)|增|设|砍|提|换|翻"
@@ -156,8 +156,9 @@ def _changes(parameter: Parameter, clause: str, mention: re.Match[str], sentence
     if ramp and (swap := _INSTEAD.search(sentence)):
         name = f"{parameter.field}_warmup"
         return [Draft(kind=parameter.kind, field=name, before=number(swap["a"]), after=number(swap["b"]), unit="step")]
-    if twice := _FIRST_THEN.search(behind):
-        first, second = number(twice["a"]), number(twice["b"])
+    twice = (_FIRST_THEN.match(sentence[named.end() :]) for named in parameter.words.finditer(sentence))
+    if pair := next((found for found in twice if found), None):
+        first, second = number(pair["a"]), number(pair["b"])
         return [_draft(parameter, None, first), _draft(parameter, first, second)]
     draft = _with_values(_draft(parameter, None, None), clause, mention, sentence)
     if draft is None or (_MUSING.search(clause) and (draft.before is None or draft.after is None)):

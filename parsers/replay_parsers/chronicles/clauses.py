@@ -35,6 +35,8 @@ _ADVERBIAL = re.compile(
     r"|^\W*\d[\d_,]*\s*(?:steps?)?\s*(?:开始|左右|时)$",
     re.IGNORECASE,
 )
+# "n30041, n30157 break down": an item of a list is no clause.
+_ITEM = re.compile(r"^(?:[^;]{0,200}, )?(?:坏掉 )?[A-Za-z][\w-]{0,40}\d[\w-]{0,20}$")
 _VERB = re.compile(
     r"\b(?:explod|diverg|restart|load|roll|chang|reduc|lower|increas|set|break|broke|fail|crash|print|"
     r"skip|spike|resum|start|train)\w*|加载|训练|重启|恢复|炸|爆炸|跳过|挂",
@@ -90,7 +92,7 @@ def clauses(sentence: str) -> list[str]:
             continue
         piece = f"{waiting}, {piece}" if waiting else piece
         waiting = ""
-        if _ADVERBIAL.match(piece) and not _VERB.search(piece):
+        if _ITEM.match(piece) or (_ADVERBIAL.match(piece) and not _VERB.search(piece)):
             waiting = piece
         else:
             merged.append(piece)

@@ -104,6 +104,10 @@ def settle(drafts: list[Draft]) -> list[Draft]:
 def _joined(earlier: Draft, draft: Draft) -> Draft | None:
     if earlier.kind is not draft.kind:
         return None
+    if draft.kind is EventKind.SKIP_BATCHES and _one_off(earlier, draft):
+        # "Back to 16651 and skip till 19500" leaves the first batch to be inferred; an option names it.
+        named = earlier if earlier.detail.get("flag") else draft
+        return replace(named, detail={**draft.detail, **earlier.detail})
     if draft.role is Role.SYMPTOM and earlier.step != draft.step and None not in (earlier.step, draft.step):
         if earlier.onset and not draft.onset:
             merged = merge(replace(draft, heading=False), replace(earlier, step=None))
@@ -119,6 +123,13 @@ def _joined(earlier: Draft, draft: Draft) -> Draft | None:
 _AGAIN = re.compile(r"\bagain\b|\banother re-?start|\bthen re-?start|又|再次", re.IGNORECASE)
 
 
+def _one_off(first: Draft, second: Draft) -> bool:
+    """Whether two ranges of batches end alike and begin within one step of each other."""
+    if first.step is None or second.step is None or first.step_end != second.step_end:
+        return False
+    return abs(first.step - second.step) == 1 and bool(first.detail.get("flag")) != bool(second.detail.get("flag"))
+
+
 def _says_more_than(draft: Draft, earlier: Draft) -> bool:
     return draft.field is not None and draft.field != earlier.field
 
@@ -128,3 +139,49 @@ def _same_subject(first: Draft, second: Draft) -> bool:
     if first.kind is EventKind.SKIP_BATCHES:
         return first.step == second.step or first.step is None or second.step is None
     return first.field == second.field or first.field is None or second.field is None
+
+
+# How many events back "lost 3 h" may refer to.
+_FAR = 20
+
+
+def is_addition(draft: Draft) -> bool:
+    """Whether a draft is no event of its own but adds to another: what was lost, how long it lasted, from which step
+    it holds."""
+    return draft.kind is EventKind.GAP and draft.onset
+
+
+def add_to(drafts: list[Draft], addition: Draft) -> bool:
+    """Add to the last of ``drafts`` that can take it; False when none can."""
+    for index in reversed(range(max(len(drafts) - _FAR, 0), len(drafts))):
+        if not is_addition(drafts[index]) and _takes(drafts[index], addition):
+            drafts[index] = _with(drafts[index], addition)
+            return True
+    return False
+
+
+def absorb(drafts: list[Draft]) -> list[Draft]:
+    """``drafts`` of one sentence with its additions made; those that nothing takes are kept as they are."""
+    kept: list[Draft] = []
+    for draft in drafts:
+        if not is_addition(draft) or not add_to(kept, draft):
+            kept.append(draft)
+    return kept
+
+
+def _takes(draft: Draft, addition: Draft) -> bool:
+    if addition.step is not None:
+        return draft.role is Role.INTERVENTION and draft.step is None
+    if addition.lost_steps is not None:
+        return draft.kind in (EventKind.RESTART, EventKind.ROLLBACK) and draft.lost_steps is None
+    return draft.role in (Role.SYMPTOM, Role.CAUSE, Role.LIFECYCLE) and draft.lost_hours is None
+
+
+def _with(draft: Draft, addition: Draft) -> Draft:
+    return replace(
+        draft,
+        step=draft.step if addition.step is None else addition.step,
+        lost_hours=draft.lost_hours if addition.lost_hours is None else addition.lost_hours,
+        lost_steps=draft.lost_steps if addition.lost_steps is None else addition.lost_steps,
+        detail={**addition.detail, **draft.detail},
+    )

@@ -36,6 +36,15 @@ def read_document(path: Path) -> bytes:
     return data
 
 
+def _in_pairs(data: bytes) -> bool:
+    """Whether bytes beyond ASCII stand side by side, as Chinese does; Western letters with accents stand alone."""
+    high = [byte >= 0x80 for byte in data[:100_000]]
+    beside = sum(
+        one and (before or after) for before, one, after in zip([False, *high], high, [*high[1:], False], strict=False)
+    )
+    return beside * 10 >= sum(high) * 9 and any(high)
+
+
 def decode(data: bytes) -> tuple[str, list[Fault]]:
     """Text of a file in an encoding that it may not declare.
 
@@ -64,7 +73,7 @@ def decode(data: bytes) -> tuple[str, list[Fault]]:
         chinese = data.decode("gb18030")
     except UnicodeDecodeError:
         chinese = ""
-    if chinese and sum("\u4e00" <= letter <= "\u9fff" for letter in chinese) * 20 > len(chinese):
+    if chinese and _in_pairs(data):
         return chinese.replace("\0", ""), [Fault(message="not UTF-8; read as GB18030", offset=offset)]
     try:
         western, name = data.decode("cp1252"), "Windows-1252"

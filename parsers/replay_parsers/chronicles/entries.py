@@ -10,7 +10,7 @@ from replay_parsers.chronicles import pasted
 from replay_parsers.chronicles.clauses import sentences
 from replay_parsers.chronicles.clock import Launch, epochs, launches, without_launches
 from replay_parsers.chronicles.dates import PrintedTime
-from replay_parsers.chronicles.drafts import Draft
+from replay_parsers.chronicles.drafts import Draft, add_to, is_addition
 from replay_parsers.chronicles.markdown import Block, BlockKind, Section
 from replay_parsers.chronicles.musing import is_quoted
 from replay_parsers.chronicles.reading import read_sentence
@@ -27,8 +27,6 @@ _CHECKPOINT_NAME = re.compile(r"^\W*global[_ ]?step(?P<step>\d{1,12})\w{0,40}\W*
 _LABEL = re.compile(r"^\W*(?:config(?:uration)? file|script|logs?|tensorboard|配置文件)\W*$", re.IGNORECASE)
 _DISCARDED = re.compile(r"[\W_]*(?:\(?(?:abolished|removed|dropped|废除|移除)\)?)?[\W_]*", re.IGNORECASE)
 _MOST_EXAMPLES = 5
-# How many events back "lost 3 h" may refer to.
-_FAR = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,22 +124,12 @@ class _Reader:
     logged: list[LoggedRecord] = field(default_factory=list)
 
     def add(self, drafts: list[Draft]) -> None:
-        lost = [draft for draft in drafts if draft.kind is EventKind.GAP and draft.onset]
-        drafts = [draft for draft in drafts if draft not in lost]
-        for loss in lost:
-            self._lose(loss, drafts)
+        if any(is_addition(draft) for draft in drafts):
+            drafts = [draft for draft in drafts if not is_addition(draft) or not add_to(self.parts[-1].drafts, draft)]
+            drafts = [draft for draft in drafts if not is_addition(draft)]
         if self.parts[-1].launch and drafts:
             self.parts.append(_Part())
         self.parts[-1].drafts.extend(drafts)
-
-    def _lose(self, loss: Draft, drafts: list[Draft]) -> None:
-        """Attach what was lost, how long it lasted or from which step it holds to what was told last, in the same
-        sentence or before it."""
-        for told in (drafts, self.parts[-1].drafts):
-            for index in reversed(range(max(len(told) - _FAR, 0), len(told))):
-                if _takes(told[index], loss):
-                    told[index] = _with_loss(told[index], loss)
-                    return
 
     def launch(self, launch: Launch) -> None:
         if self.parts[-1].launch:
@@ -202,24 +190,6 @@ class _Reader:
             # A line of settings says how things are: a change only against what was said before.
             return [replace(draft, onset=True) for draft in drafts]
         return drafts
-
-
-def _takes(draft: Draft, loss: Draft) -> bool:
-    if loss.step is not None:
-        return draft.role is Role.INTERVENTION and draft.step is None
-    if loss.lost_steps is not None:
-        return draft.kind in (EventKind.RESTART, EventKind.ROLLBACK) and draft.lost_steps is None
-    return draft.role in (Role.SYMPTOM, Role.CAUSE, Role.LIFECYCLE) and draft.lost_hours is None
-
-
-def _with_loss(draft: Draft, loss: Draft) -> Draft:
-    return replace(
-        draft,
-        step=draft.step if loss.step is None else loss.step,
-        lost_hours=draft.lost_hours if loss.lost_hours is None else loss.lost_hours,
-        lost_steps=draft.lost_steps if loss.lost_steps is None else loss.lost_steps,
-        detail={**loss.detail, **draft.detail},
-    )
 
 
 def read_entry(passage: Passage, tally: Tally, *, careful: bool = False) -> Entry:

@@ -21,7 +21,10 @@ SETEXT_UNDERLINE = re.compile(r"^\s{0,3}(=+|-{3,})\s*$")
 BULLET = re.compile(r"^(\s*)(?:[-*+•·]|\d{1,3}[.)、])\s+(.*)$")
 QUOTE = re.compile(r"^\s{0,3}>\s?(.*)$")
 TABLE_ROW = re.compile(r"^\s*\|.*\|\s*$")
-IMAGE = re.compile(r"!\[[^\]]{0,300}\]\([^)\s]{0,600}(?:\s[^)]{0,200})?\)|<img\b[^>]{0,600}>", re.IGNORECASE)
+IMAGE = re.compile(
+    r"!\[[^\]]{0,300}\]\([^()\s]{0,600}(?:\([^()]{0,100}\)[^()\s]{0,200})?(?:\s[^)]{0,200})?\)|<img\b[^>]{0,600}>",
+    re.IGNORECASE,
+)
 LINK = re.compile(r"\[([^\]]{0,300})\]\([^()\s]{0,2500}(?:\([^()]{0,200}\)[^()\s]{0,200})?(?:\s[^)]{0,200})?\)")
 AUTOLINK = re.compile(r"<https?://[^>\s]*>|https?://[^\s)\]>，。；）]+")
 HTML_TAG = re.compile(r"</?[A-Za-z][^<>]{0,400}>")

@@ -137,8 +137,11 @@ def _to(behind: str, points: list[int]) -> int | None:
     return points[0] if points else None
 
 
-def skips(clause: str) -> list[Draft]:
-    """Batches that a clause says are left out, in words (options are read elsewhere)."""
+def skips(clause: str, sentence: str) -> list[Draft]:
+    """Batches that a clause says are left out, in words (options are read elsewhere).
+
+    Of "roll back to 13250 and skip data till 14000" the first batch left out is the one after the rollback.
+    """
     prose = re.sub(r"`[^`]*`", " ", clause)
     skip = _SKIP.search(prose)
     if skip is None or _NO_SKIP.search(prose):
@@ -148,9 +151,11 @@ def skips(clause: str) -> list[Draft]:
         return [Draft(kind=K.SKIP_BATCHES, step=first, step_end=last) for first, last in found]
     till = _SKIP_TILL.search(behind)
     last = whole(till["n"] or till["zh"]) if till else None
-    first = next((mention.value for mention in positions(prose[: skip.start()])), None)
+    back = _ROLLBACK.search(sentence)
+    first = (
+        _to(sentence[back.start() :], [point.value for point in positions(sentence[back.start() :])]) if back else None
+    )
     if last is not None and first is not None and first < last:
-        # "Rollback to 13250 and skip data till 14000": the first batch left out is the next one.
         return [Draft(kind=K.SKIP_BATCHES, step=first + 1, step_end=last)]
     count = _COUNT.search(behind)
     number_of = whole(count["n"] or count["zh"]) if count and not steps(behind[: count.start()]) else None

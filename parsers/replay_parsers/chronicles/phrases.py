@@ -67,13 +67,10 @@ _NAMED_NODE = re.compile(
 )
 # Words with a number that name something else: checkpoints, versions, sizes, experiments.
 _NOT_A_NODE = re.compile(
-    r"(?:global[_-]?)?(?:steps?|iter(?:ation)?s?|ckpt|checkpoint|pr|exp|experiment|v|tp|pp|dp|mp|cuda|cu|"
-    r"fp|bf|int|a|h|v|t|mt|epoch|"
-    r"round|lr|beta|seed|bs|gbs|mbs|bsz|adam|sha|utc|gmt|seq|gpt|bloom|glm|opt|llama|tr|page|issue|layer|"
-    r"run|version|part|table|"
-    r"figure|fig|phase|stage|day|week|attempt|no|s3|zero|sm|p|q|top|job|slurm|commit|torch|python|nccl|"
-    r"megatron|deepspeed|t0|"
-    r"e|x|k|m|b|std|n)[-_]?\d+[a-z]?",
+    r"(?:global[_-]?)?(?:steps?|iter(?:ation)?s?|ckpt|checkpoint|pr|exp|experiment|tp|pp|dp|mp|cuda|cu|fp|bf|int|mt|epoch|round|lr|beta|"
+    r"seed|bs|gbs|mbs|bsz|adam|sha|utc|gmt|seq|gpt|bloom|glm|opt|llama|tr|page|issue|layer|run|version|part|table|figure|fig|phase|"
+    r"stage|day|week|attempt|no|zero|top|job|slurm|commit|torch|python|nccl|megatron|deepspeed|std)[-_]?\d+[a-z]?"
+    r"|[a-z][-_]?\d{1,3}[a-z]?",
     re.IGNORECASE,
 )
 _DURATION = re.compile(

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from replay_parsers.chronicles import changes, moves, options
 from replay_parsers.chronicles.clauses import clauses
-from replay_parsers.chronicles.drafts import Draft
+from replay_parsers.chronicles.drafts import Draft, absorb
 from replay_parsers.chronicles.musing import finds_out, is_condition, is_musing
 from replay_parsers.chronicles.phrases import Flag, flags, hours, nodes, number, positions
 from replay_parsers.chronicles.words import ACTIONS, CAUSES, OUTCOMES, SYMPTOMS, Term
@@ -34,8 +34,8 @@ _BREAKS = re.compile(
     _I,
 )
 _LOST = re.compile(
-    r"\b(?:los[et]|losing|cost us|wasted)\b[^.;]{0,40}\b(?:hours?|h|hrs?|work|training|days?|min\w*)\b|"
-    r"\b(?:los[et]|losing|wasted)\b[^.;]{0,20}\d\s?h\b|\b\d[\d.]{0,6}\s?h\b[^.;]{0,12}\blost|损失|浪费",
+    r"\b(?:los[et]|losing|cost us|wasted)\b[^;]{0,40}\b(?:hours?|h|hrs?|work|training|days?|min\w*)\b|"
+    r"\b(?:los[et]|losing|wasted)\b[^;]{0,20}\d\s?h\b|\b\d[\d.]{0,6}\s?h\b[^;]{0,12}\blost|损失|浪费",
     _I,
 )
 _LASTED = re.compile(
@@ -93,6 +93,7 @@ def read_sentence(sentence: str, *, line: int, heading: bool = False, careful: b
         if careful and is_musing(clause) and not finds_out(clause):
             continue
         found.extend(_read_clause(clause, sentence, careful=careful and not heading, heading=heading))
+    found = absorb(found)
     quote = sentence if len(sentence) <= 300 else sentence[:297] + "..."
     return [replace(draft, line=line, quote=quote, heading=heading) for draft in found]
 
@@ -118,7 +119,7 @@ def _read_clause(clause: str, sentence: str, *, careful: bool, heading: bool) ->
             continue  # the old value of a pair: "`--clip-grad 1.0` -> `--clip-grad 0.3`"
         before = _value_before(flag, named[place - 1] if place else None, clause)
         found.extend(replace(draft, before=before) if draft.field else draft for draft in options.from_flag(flag))
-    found.extend(moves.skips(clause))
+    found.extend(moves.skips(clause, sentence))
     moved = moves.restarts(clause)
     if any(draft.kind in (K.RESTART_FROM_SCRATCH, K.START) for draft in found):
         moved = []

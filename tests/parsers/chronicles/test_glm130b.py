@@ -247,7 +247,7 @@ def test_another_zone_of_the_writers_is_found(book: str, hours: int) -> None:
     shift = timedelta(hours=2 - hours)
 
     def launch(found: re.Match[str]) -> str:
-        stamp = datetime.strptime(found[0], "-%Y.%m.%d-%H:%M:%S") + shift  # noqa: DTZ007
+        stamp = datetime.strptime(found[0], "-%Y.%m.%d-%H:%M:%S") + shift
         return stamp.strftime("-%Y.%m.%d-%H:%M:%S")
 
     text = re.sub(r"-\d{4}\.\d\d\.\d\d-\d\d:\d\d:\d\d", launch, book)

@@ -55,7 +55,7 @@ CAUSES: tuple[Term, ...] = (
             r"\bwhether\b",
             r"\bif the setup\b",
             r"\bwon't oom\b",
-            r"\b(?:avoid|prevent|detect)\w*\b..12..\bmemory|oom",
+            r"\b(?:avoid|prevent|detect)\w*\b..12..\b(?:memory|oom)",
         ),
     ),
     term(

@@ -14,7 +14,7 @@ SYMPTOMS: tuple[Term, ...] = (
         r"\bnans?\b(?! iterations)",
         r"\bnot a number\b",
         unless=(
-            r"\b(?:no|without|nor|not|never|avoid\w*|prevent\w*) (?:any |more |further |a )?nans?\b",
+            r"\b(?:no|without|nor|not|never|avoid\w*|prevent\w*) (?:any |more |further |a |a single |one )?nans?\b",
             r"\bnans? (?:check|everywhere)",
             r"\bif\b..20..\bnan",
         ),
