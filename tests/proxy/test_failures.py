@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from replay.proxy import failures, verification
+from replay.proxy.assessment import assess, run_plan
 from replay.proxy.checkpoint import Checkpoint
 from replay.proxy.config import Fault, ProxyConfig
 from replay.proxy.failure import (
@@ -29,7 +30,7 @@ from replay.proxy.failure import (
 )
 from replay.proxy.failure_table import arm_rows, markdown, sign_lines, status
 from replay.proxy.training import Training
-from replay.proxy.verification import WITH, WITHOUT, assess, run_one, run_plan, verify, wilson
+from replay.proxy.verification import WITH, WITHOUT, run_one, verify, wilson
 
 
 def trace(moment: int = 1, **columns: list[float]) -> Trace:
@@ -213,7 +214,7 @@ def test_a_verification_goes_on_where_it_stopped(
         patched.setattr(verification, "run_plan", never)
         assert repr(verify(seeds=[1, 2], folder=tmp_path)) == repr(first)
     written = tmp_path / short_catalogue.name / "without-2.json"
-    stale = json.loads(written.read_text()) | {"code": "older", "final": 77.0}
+    stale = json.loads(written.read_text()) | {"definition": "older", "final": 77.0}
     written.write_text(json.dumps(stale))
     assert run_one(short_catalogue.name, WITHOUT, 2, str(tmp_path)).final < 77.0
     written.write_text("{")
@@ -231,7 +232,7 @@ def test_the_table_counts_and_judges(tmp_path: Path, short_catalogue: Failure) -
 
 
 def test_the_page_has_a_row_and_a_section_for_each_failure() -> None:
-    page = markdown([], range(1000, 1008), "0123", "2.8")
+    page = markdown([], range(1000, 1008), "2.8")
     assert page.count("| not run | not run | not verified |") == 11
     assert all(f'id="{name}"' in page for name in failures.CATALOGUE)
 

@@ -59,12 +59,12 @@ def verify_command(
     import torch
 
     from replay.proxy.failure_table import arm_rows, markdown
-    from replay.proxy.verification import FRESH_SEEDS, code_digest, verify
+    from replay.proxy.verification import FRESH_SEEDS, verify
 
     chosen = range(FRESH_SEEDS[0], FRESH_SEEDS[0] + seeds)
     with progress_bar("verifying", 0) as advance:
         results = verify(names, chosen, folder=folder, with_arms=not quick, jobs=jobs, progress=advance)
     if docs is not None:
         docs.parent.mkdir(parents=True, exist_ok=True)
-        docs.write_text(markdown(results, chosen, code_digest(), torch.__version__), encoding="utf-8")
+        docs.write_text(markdown(results, chosen, torch.__version__), encoding="utf-8")
     print_result([dataclasses.asdict(row) for row in arm_rows(results)], as_json)

@@ -7,9 +7,10 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from replay.proxy.assessment import Result
 from replay.proxy.failure import Failure, Sign
 from replay.proxy.failures import CATALOGUE
-from replay.proxy.verification import WITH, WITHOUT, Result, wilson
+from replay.proxy.verification import WITH, WITHOUT, wilson
 
 REPRODUCED_WITH = 0.75
 """A failure counts as reproduced when this share of its seeds go wrong with the cause, and none without it."""
@@ -75,7 +76,7 @@ def _sign_line(sign: Sign, wrong: Sequence[Result], quiet: Sequence[Result]) -> 
     return f"{sign}: {text}; {alarms} of {steps} quiet steps" if steps else f"{sign}: {text}"
 
 
-def markdown(results: Sequence[Result], seeds: Sequence[int], code: str, torch_version: str) -> str:
+def markdown(results: Sequence[Result], seeds: Sequence[int], torch_version: str) -> str:
     """The page docs/failures.md."""
     rows = arm_rows(results)
     states = {failure.name: status(failure, rows) for failure in CATALOGUE.values()}
@@ -85,8 +86,8 @@ def markdown(results: Sequence[Result], seeds: Sequence[int], code: str, torch_v
         "",
         "Written by `replay proxy failures verify --docs docs/failures.md`; do not edit by hand.",
         "",
-        f"Seeds {seeds[0]} to {seeds[-1]}, none of them used while searching; torch {torch_version}, one thread; code "
-        f"`{code}`. A failure counts as reproduced when it happens on at least three quarters of the seeds with its "
+        f"Seeds {seeds[0]} to {seeds[-1]}, none of them used while searching; torch {torch_version}, one thread. "
+        "A failure counts as reproduced when it happens on at least three quarters of the seeds with its "
         "cause and on none without it; intervals are Wilson's 95%. With eight seeds, eight of eight means a true "
         f"incidence above {wilson(8, 8)[0]:.0%}. {count} of {len(states)} are reproduced.",
         "",

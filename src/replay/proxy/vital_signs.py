@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from replay.proxy.assessment import run_plan
 from replay.proxy.failure import Arm, Failure
-from replay.proxy.verification import run_plan
 
 SIGNALS = (
     "loss",

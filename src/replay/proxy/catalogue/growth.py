@@ -91,7 +91,7 @@ OUTPUT_LOGITS = Failure(
 
 def fp16_overflow_collapse(seed: int) -> Case:
     """Attention logits grow beyond what fp16 holds."""
-    config = language_task(seed, learning_rate=0.3, steps=200).replace(
+    config = language_task(seed, learning_rate=0.3, steps=240).replace(
         optimizer__weight_decay=0.0, precision=PrecisionConfig(mode="fp16", growth_interval=20)
     )
     return Case(config, config.replace(schedule__learning_rate=0.03), moment=1)
@@ -109,7 +109,7 @@ FP16 = Failure(
     signature="attention logits pass 1,000, some 70 steps later the loss is not finite for good, and 16 to 26 steps "
     "behind that the scale stands at its floor of 1",
     leading_signal="attention_logit_max",
-    criterion="the loss is not finite for at least the last 20 of 200 steps",
+    criterion="the loss is not finite for at least the last 20 of 240 steps",
     case=fp16_overflow_collapse,
     judge=never_finite_again(20),
     signs=(Sign("attention_logit_max", "above", 1000.0), Sign("loss_scale", "part_of_median", 0.25)),
