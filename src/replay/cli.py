@@ -16,7 +16,7 @@ import click
 
 from replay.cli_options import common, kinds, known_run, moment, open_store, show
 from replay.cli_options import steps as steps_range
-from replay.history_commands import audit_command, precedents_command
+from replay.history_commands import audit_command, precedents_command, statistics_command
 from replay.proxy.commands import precision_command, proxy_commands
 
 
@@ -256,7 +256,7 @@ def demo(reports: Path, folder: Path, as_json: bool) -> None:
         print("\n".join(f"report: {path}" for path in written))
 
 
-for command in (audit_command, precedents_command, proxy_commands, precision_command):
+for command in (audit_command, precedents_command, statistics_command, proxy_commands, precision_command):
     replay.add_command(command)
 
 

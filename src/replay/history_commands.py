@@ -185,3 +185,39 @@ def _precedent_as_json(one: Precedent) -> dict[str, Any]:
     from dataclasses import asdict
 
     return asdict(one) | {"came_of_it": one.came_of_it}
+
+
+@click.command("statistics")
+@click.argument("runs", nargs=-1, metavar="RUN...")
+@click.option("--within", type=click.IntRange(min=1), default=2_000, show_default=True, help="Steps, for recurrences.")
+@click.option("--page", is_flag=True, help="Write the page of documentation that shows RUN... side by side.")
+@common
+def statistics_command(runs: tuple[str, ...], within: int, page: bool, folder: Path, as_json: bool) -> None:
+    """Count restarts, failures, lost work and what was done about what; all runs, or RUN... alone."""
+    from replay import effectiveness, lost_work, output, reliability
+    from replay.statistics_page import statistics_page
+
+    store = open_store(folder)
+    names = [known_run(store, run) for run in runs] or None
+    if page:
+        if names is None:
+            raise click.UsageError("name the runs to show side by side")
+        print(statistics_page(store, names, within=within), end="")
+        return
+    tables = {
+        "restarts_by_cause": reliability.restarts_by_cause(store, names),
+        "restarts_by_week": reliability.restarts_by_week(store, names),
+        "time_between_failures": reliability.mean_time_between(reliability.time_between(store, names)),
+        "time_between_restarts": reliability.mean_time_between(reliability.time_between(store, names, what="restarts")),
+        "mtbf_per_gpu": reliability.mtbf_per_gpu(store, names),
+        "lost_work": lost_work.lost_work(store, names),
+        "skipped_data": lost_work.skipped_data(store, names),
+        "interventions": effectiveness.interventions(store, names, within=within, pooled=names is None),
+    }
+    if as_json:
+        output.print_json({name: output.frame_as_json(table) for name, table in tables.items()})
+        return
+    for number, (name, table) in enumerate(tables.items()):
+        print(("\n" if number else "") + name.replace("_", " "))
+        shown = table.pivot_table("restarts", ["run", "week"], "cause").reset_index() if "week" in table else table
+        output.print_table(shown.drop(columns=["text"], errors="ignore"), None, empty="  nothing is told of it")

@@ -1,0 +1,98 @@
+"""Intervals for counts and shares that stay honest when there is little to count.
+
+:func:`count_interval` is the exact interval for the mean of a Poisson count (Garwood 1936), :func:`share_interval`
+Wilson's for a share (1927), :func:`survival` the Kaplan-Meier estimate (1958) with the log-log interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import pandas as pd
+
+LEVEL = 0.95
+_NORMAL = 1.959963984540054
+
+
+def count_interval(count: int) -> tuple[float, float]:
+    """The 95% interval for the expected number, where ``count`` were counted.
+
+    >>> [round(bound, 2) for bound in count_interval(4)]
+    [1.09, 10.24]
+    """
+    tail = (1 - LEVEL) / 2
+    low = 0.0 if count == 0 else _solve(lambda mean: 1 - _at_most(count - 1, mean), tail, rising=True)
+    return low, _solve(lambda mean: _at_most(count, mean), tail, rising=False)
+
+
+def _at_most(count: int, mean: float) -> float:
+    """The probability of ``count`` or fewer, where ``mean`` are expected."""
+    if mean <= 0:
+        return 1.0
+    logarithm, total = -mean, 0.0
+    for number in range(count + 1):
+        if number:
+            logarithm += math.log(mean / number)
+        total += math.exp(logarithm)
+    return min(total, 1.0)
+
+
+def _solve(probability: Callable[[float], float], target: float, *, rising: bool) -> float:
+    low, high = 0.0, 1.0
+    while (probability(high) < target) == rising:
+        high *= 2
+    for _ in range(100):
+        middle = (low + high) / 2
+        if (probability(middle) < target) == rising:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def share_interval(part: int, whole: int) -> tuple[float, float]:
+    """The 95% interval for a share of which ``part`` of ``whole`` were seen; 0 to 1 when nothing was.
+
+    >>> [round(bound, 2) for bound in share_interval(3, 10)]
+    [0.11, 0.6]
+    """
+    if whole == 0:
+        return 0.0, 1.0
+    share, square = part / whole, _NORMAL**2
+    middle = (share + square / (2 * whole)) / (1 + square / whole)
+    half = _NORMAL / (1 + square / whole) * math.sqrt(share * (1 - share) / whole + square / (4 * whole**2))
+    # Rounding must not take certainty away where all or none were seen.
+    return (0.0 if part == 0 else max(middle - half, 0.0)), (1.0 if part == whole else min(middle + half, 1.0))
+
+
+def survival(times: Sequence[float], censored: Sequence[bool]) -> pd.DataFrame:
+    """The share that lasts longer than each time at which something ended, by Kaplan and Meier.
+
+    ``censored`` marks times that were cut off rather than ended.  Columns: time, at_risk, ended, survival, low, high.
+    """
+    rows = []
+    share, variance = 1.0, 0.0
+    for time in sorted({time for time, cut in zip(times, censored, strict=True) if not cut}):
+        at_risk = sum(one >= time for one in times)
+        ended = sum(one == time and not cut for one, cut in zip(times, censored, strict=True))
+        share *= 1 - ended / at_risk
+        if at_risk > ended:
+            variance += ended / (at_risk * (at_risk - ended))
+        rows.append((time, at_risk, ended, share, *_log_log(share, variance)))
+    kinds = {
+        "time": "float64",
+        "at_risk": "int64",
+        "ended": "int64",
+        "survival": "float64",
+        "low": "float64",
+        "high": "float64",
+    }
+    return pd.DataFrame(rows, columns=list(kinds)).astype(kinds)
+
+
+def _log_log(share: float, variance: float) -> tuple[float, float]:
+    if not 0 < share < 1:
+        return share, share
+    spread = math.exp(_NORMAL * math.sqrt(variance) / abs(math.log(share)))
+    return share**spread, share ** (1 / spread)

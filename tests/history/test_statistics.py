@@ -1,0 +1,245 @@
+"""Restarts, failures, lost work and what was done, on a small history of our own and on the public ones."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import replay
+from replay import effectiveness, lost_work, reliability
+from replay.intervals import count_interval, share_interval, survival
+from replay.statistics_page import statistics_page
+from replay.store import EventStore
+
+HISTORY = """
+run:
+  name: small
+  parameters: 1e9
+  clock: UTC
+  hardware: 2 nodes of 8 (16 GPUs)
+  seconds_per_step: 36
+  sequence_length: 10
+  batch_schedule: [{from_step: 0, samples: 4}, {from_step: 100, samples: 8}]
+  metadata: {total_steps: "10,000", total_tokens: 1e6}
+  sources: {log: A log of our own}
+incidents:
+  - at: 2024-01-01 00:00
+    locator: § 1
+    lifecycle: [{kind: start, step: 0, text: x}]
+  - at: 2024-01-02 00:00
+    locator: § 2
+    cause: [{kind: gpu_failure, text: x}]
+    lifecycle: [{kind: restart, step: 900, before: 1000, unit: step, text: x}]
+  - at: 2024-01-04 00:00
+    locator: § 3
+    seen: [{kind: loss_spike, step: 5000, text: x}]
+    done:
+      - {kind: rollback, step: 4800, before: 5000, unit: step, lost_hours: 2, text: x}
+      - {kind: skip_batches, step: 4801, step_end: 5000, text: x}
+    then: [{kind: recurred, step: 5400, text: x}]
+  - at: 2024-01-10 00:00
+    locator: § 4
+    seen: [{kind: loss_spike, step: 5400, text: x}]
+    done: [{kind: lr_change, field: learning_rate, after: 1e-5, step: 5400, text: x}]
+    lifecycle: [{kind: restart, step: 5400, text: x}]
+  - at: 2024-01-11 12:00
+    locator: § 5
+    seen: [{kind: crash, text: x}]
+    lifecycle: [{kind: restart, text: x}]
+  - at: 2024-01-21 00:00
+    locator: § 6
+    lifecycle: [{kind: end, step: 9000, text: x}]
+  - id: totals
+    locator: § 7
+    cause: [{kind: node_failure, detail: {count: "4", days: "100"}, text: x}]
+"""
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> EventStore:
+    folder = tmp_path_factory.mktemp("statistics")
+    (folder / "small.yaml").write_text(HISTORY)
+    store = replay.open(folder / "store")
+    report = store.ingest([folder / "small.yaml"])
+    assert report.exit_code == 0, report
+    return store
+
+
+# Intervals
+
+
+def test_count_intervals_are_the_tables_of_garwood() -> None:
+    # Garwood (1936), 95%: 0 to 3.69 for none, 0.025 to 5.57 for one, 4.80 to 18.39 for ten.
+    for count, low, high in ((0, 0.0, 3.689), (1, 0.0253, 5.572), (10, 4.795, 18.390), (419, 379.8, 461.1)):
+        assert count_interval(count) == (pytest.approx(low, abs=0.06), pytest.approx(high, abs=0.06))
+
+
+def test_share_intervals_stay_within_0_and_1() -> None:
+    assert share_interval(0, 0) == (0.0, 1.0)
+    assert share_interval(0, 10)[0] == 0.0
+    assert share_interval(10, 10)[1] == 1.0
+    assert share_interval(5, 10) == (pytest.approx(0.2366, abs=1e-3), pytest.approx(0.7634, abs=1e-3))
+
+
+def test_survival_counts_what_was_cut_off_as_long_as_it_lasted() -> None:
+    table = survival([1.0, 2.0, 2.0, 3.0, 4.0], [False, False, True, False, True])
+    assert table["time"].tolist() == [1.0, 2.0, 3.0]
+    assert table["at_risk"].tolist() == [5, 4, 2]
+    assert table["survival"].tolist() == pytest.approx([0.8, 0.6, 0.3])
+    assert (table["low"] <= table["survival"]).all()
+    assert (table["survival"] <= table["high"]).all()
+    assert survival([], []).empty
+
+
+# Restarts and failures
+
+
+def test_each_restart_has_the_cause_that_its_incident_tells(small: EventStore) -> None:
+    found = reliability.restarts(small)
+    assert found["cause"].tolist() == ["hardware", "instability", "instability", "stopped"]
+    assert found["kind"].tolist() == ["restart", "rollback", "restart", "restart"]
+    assert [f"{week:%m-%d}" for week in found["week"]] == ["01-01", "01-01", "01-08", "01-08"]
+
+
+def test_restarts_by_cause_and_week(small: EventStore) -> None:
+    by_cause = reliability.restarts_by_cause(small).set_index("cause")
+    assert by_cause["restarts"].to_dict() == {"instability": 2, "hardware": 1, "stopped": 1}
+    assert by_cause["share"].sum() == pytest.approx(1.0)
+    weekly = reliability.restarts_by_week(small)
+    assert weekly["restarts"].sum() == 4
+    assert len(weekly) == 2 * 3  # every cause in every week, also where there was none
+
+
+def test_stretches_between_failures_end_with_the_record(small: EventStore) -> None:
+    found = reliability.time_between(small)
+    assert found["hours"].tolist() == [24.0, 228.0, 228.0]
+    assert found["censored"].tolist() == [False, False, True]
+    (mean,) = reliability.mean_time_between(found).to_dict("records")
+    assert mean["failures"] == 2
+    assert mean["mean_hours"] == 240.0
+    assert mean["low"] < 240.0 < mean["high"]
+    assert reliability.mean_time_between(found, pooled=True)["run"].tolist() == ["all"]
+
+
+def test_without_a_failure_only_the_lower_bound_says_something() -> None:
+    moment = pd.Timestamp("2024-01-01", tz="UTC")
+    calm = pd.DataFrame({"run": ["calm"], "start": [moment], "end": [moment], "hours": [100.0], "censored": [True]})
+    (mean,) = reliability.mean_time_between(calm).to_dict("records")
+    assert math.isinf(mean["mean_hours"])
+    assert mean["low"] == pytest.approx(100 / 3.689, rel=1e-3)
+    assert math.isinf(mean["high"])
+
+
+def test_what_is_only_counted_is_no_failure_of_its_own_but_a_total(small: EventStore) -> None:
+    assert "small/totals" not in set(reliability.failures(small)["incident"])
+    (total,) = reliability.stated_totals(small).to_dict("records")
+    assert (total["count"], total["days"], total["gpus"]) == (4.0, 100.0, 16.0)
+    (row,) = reliability.mtbf_per_gpu(small).to_dict("records")
+    assert row["years"] == pytest.approx(16 * 100 / 4 / 365.25)
+    assert row["low"] < row["years"] < row["high"]
+
+
+def test_time_between_anything_else_is_refused(small: EventStore) -> None:
+    with pytest.raises(ValueError, match="'failures' or 'restarts'"):
+        reliability.time_between(small, what="lunches")
+
+
+# What it costs, and what was done
+
+
+def test_lost_steps_and_hours(small: EventStore) -> None:
+    (row,) = lost_work.lost_work(small).to_dict("records")
+    assert (row["restarts"], row["known"]) == (4, 2)
+    assert row["lost_steps"] == 300.0
+    assert row["lost_hours"] == 2.0
+    assert row["step_hours"] == 3.0
+    assert row["total_steps"] == 9000.0  # where it ended, not what had been planned
+    assert row["share"] == pytest.approx(300 / 9000)
+
+
+def test_skipped_data_is_an_upper_bound_at_the_largest_batch(small: EventStore) -> None:
+    (row,) = lost_work.skipped_data(small).to_dict("records")
+    assert (row["low_batches"], row["high_batches"]) == (200.0, 200.0)
+    assert row["high_tokens"] == 200 * 8 * 10
+    assert row["high_share"] == pytest.approx(0.016)
+
+
+def test_interventions_and_how_often_the_symptom_came_back(small: EventStore) -> None:
+    soon = effectiveness.interventions(small, within=1000).set_index("kind")
+    assert soon.loc["rollback", ["tried", "within", "not_within", "unknown"]].tolist() == [1, 1, 0, 0]
+    # Nothing more is noted of the spike up to step 9000, 3,600 steps after the learning rate was lowered.
+    assert soon.loc["lr_change", ["tried", "within", "not_within", "unknown"]].tolist() == [1, 0, 1, 0]
+    later = effectiveness.interventions(small, within=4000).set_index("kind")
+    assert later.loc["lr_change", ["within", "not_within", "unknown"]].tolist() == [0, 0, 1]
+    assert math.isnan(later.loc["lr_change", "share"])
+    assert effectiveness.interventions(small, within=500, saw="hang").empty
+    with pytest.raises(ValueError, match="no number of steps"):
+        effectiveness.interventions(small, within=0)
+
+
+@pytest.mark.parametrize("pooled", [True, False])
+def test_an_empty_store_gives_tables_with_their_columns(tmp_path: Path, pooled: bool) -> None:
+    store = replay.open(tmp_path / "none")
+    tables = [
+        reliability.restarts(store),
+        reliability.restarts_by_cause(store),
+        reliability.restarts_by_week(store),
+        reliability.failures(store),
+        reliability.mean_time_between(reliability.time_between(store), pooled=pooled),
+        reliability.stated_totals(store),
+        reliability.mtbf_per_gpu(store),
+        lost_work.lost_work(store),
+        lost_work.skipped_data(store),
+        effectiveness.interventions(store, pooled=pooled),
+    ]
+    for table in tables:
+        assert table.empty
+        assert len(table.columns) >= 4
+
+
+# The public history
+
+
+def test_mtbf_of_a_gpu_of_bloom_and_llama_3_is_five_to_six_years(builtin: EventStore) -> None:
+    years = reliability.mtbf_per_gpu(builtin).set_index("incident")["years"]
+    assert 5 <= years["bloom-176b/hardware-failures"] <= 6
+    assert 5 <= years["llama3-405b/interruptions"] <= 6
+    # OPT's is shorter: every restart counts there, whatever stopped it.
+    assert 1 <= years["opt-175b/paper-2-5-hardware"] <= 2
+
+
+def test_components_add_up_to_the_whole_table(builtin: EventStore) -> None:
+    rows = reliability.mtbf_per_gpu(builtin, "llama3-405b", components=True)
+    parts = rows[rows["component"] != ""]
+    planned = 32  # unplanned maintenance of hosts is a part of the table, but no failure
+    assert parts["failures"].sum() + planned == 419
+
+
+def test_the_page_of_the_documentation_is_what_the_command_writes(root: Path, builtin: EventStore) -> None:
+    page = statistics_page(builtin, ["opt-175b", "bloom-176b", "glm-130b"])
+    assert (root / "docs" / "statistics.md").read_text(encoding="utf-8") == page, (
+        "docs/statistics.md is out of date: "
+        "`replay ingest --builtin && replay statistics --page opt-175b bloom-176b glm-130b > docs/statistics.md`"
+    )
+
+
+def command(*arguments: object) -> subprocess.CompletedProcess[str]:
+    call = "from replay.history_commands import statistics_command as c; c(prog_name='statistics')"
+    return subprocess.run(
+        [sys.executable, "-c", call, *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+
+
+def test_the_command_prints_tables_and_json(builtin: EventStore) -> None:
+    text = command("glm-130b", "--store", builtin.folder)
+    assert text.returncode == 0, text.stderr
+    assert "restarts by cause" in text.stdout
+    answer = json.loads(command("palm-540b", "--json", "--store", builtin.folder).stdout)
+    assert answer["lost_work"][0]["lost_steps"] == 2000.0
+    assert command("--page", "--store", builtin.folder).returncode == 2
