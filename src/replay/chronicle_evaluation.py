@@ -26,6 +26,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -228,6 +229,28 @@ def _close(first: float | None, second: float | None, within: float = 0) -> bool
     if first is None or second is None:
         return first is second
     return abs(first - second) <= max(within, _RELATIVE * max(abs(first), abs(second)))
+
+
+def differences(raw: Records, curated: Records) -> pd.DataFrame:
+    """Every event that one telling has and the other lacks, one row each: columns ``told_by`` (``timeline`` or
+    ``chronicle``), incident, kind, step, step_end, field, before, after.
+
+    Events are the same when all of these agree exactly; the same event twice counts twice.
+    """
+    counts = [Counter(_key(event) for event in records.events) for records in (curated, raw)]
+    rows = [
+        (told_by, *key)
+        for told_by, mine, other in (("timeline", counts[0], counts[1]), ("chronicle", counts[1], counts[0]))
+        for key in (mine - other).elements()
+    ]
+    order = {event.incident: place for place, event in reversed(list(enumerate((*curated.events, *raw.events))))}
+    rows.sort(key=lambda row: (order[row[1]], row[0] == "chronicle", row[2]))
+    columns = ["told_by", "incident", "kind", "step", "step_end", "field", "before", "after"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _key(event: Event) -> tuple[str | None, str, int | None, int | None, str | None, float | None, float | None]:
+    return (event.incident, str(event.kind), event.step, event.step_end, event.field, event.before, event.after)
 
 
 def table(comparisons: Iterable[Comparison]) -> pd.DataFrame:

@@ -24,13 +24,10 @@ from replay_parsers.records import Records
 
 FORMAT = "bigscience-chronicle"
 # BigScience numbers its trainings; the 104B had two series.
-_RUNS = {
-    "tr1-13b": "bigscience-13b",
-    "tr8-104b": "bigscience-104b",
-    "tr8b-104b": "bigscience-104b",
-    "tr11-176b": "bloom-176b",
-}
+_RUNS = {"tr1": "bigscience-13b", "tr8": "bigscience-104b", "tr8b": "bigscience-104b", "tr11": "bloom-176b"}
 _TRAINING = re.compile(r"\btr\d{1,2}[a-z]?-\d{1,4}[bBM]\d?", re.IGNORECASE)
+# Code and places that their chronicles link to throughout.
+_THEIRS = re.compile(r"\bbigscience-workshop\b|\bMegatron-DeepSpeed\b|\bolruwase\b|\bJZ\b")
 _HEADING = re.compile(r"^#{1,6}[ \t]+(\S.*)$", re.MULTILINE)
 # Headings that announce a trouble without naming it.
 _TROUBLE = re.compile(
@@ -49,7 +46,9 @@ def recognise(sample: Sample) -> float:
     """How sure it is that a file is a BigScience chronicle: markdown that speaks of their trainings by number."""
     headings = _HEADING.findall(sample.text)
     named = len(_TRAINING.findall(sample.text))
-    if len(headings) < 2 or named < 3:
+    pasted = re.search(r"^\s*(?:\[\w+\]:\s*)?iteration\s+\d+/\s*\d+ \|", sample.text, re.MULTILINE) is not None
+    theirs = len(_THEIRS.findall(sample.text)) >= 3
+    if len(headings) < 2 or not (named >= 3 or theirs or (named and pasted)):
         return 0.0
     told = sum(structure.at_start(text) is not None or structure.names_experiment(text) for text in headings)
     chronicle = re.search(r"chronicle", sample.text[:4000], re.IGNORECASE) is not None
@@ -62,20 +61,21 @@ def read(request: Request) -> Iterator[Records]:
 
 
 def parse(data: bytes, source: str, run: str) -> Records:
-    """The records of a chronicle's bytes.  The run is the training that the text names most."""
+    """The records of a chronicle's bytes.  The run is the training that the text names most, else ``run``, which may
+    be named like one (``tr11-176B-ml``)."""
     document = walk(data)
     outline = structure.outline(document, undated=_is_incident, bullets=False)
-    style = Style(format=FORMAT, careful=True, run=_run(document), clock="Europe/Paris")
+    style = Style(format=FORMAT, careful=True, run=_run(document, run), clock="Europe/Paris")
     return assemble(document, outline, style, source=source, run=run)
 
 
-def _run(document: Document) -> str | None:
+def _run(document: Document, given: str) -> str | None:
     names: Counter[str] = Counter()
     for section in document.sections:
         for text in (section.heading, *(block.text for block in section.blocks)):
             names.update(name.lower() for name in _TRAINING.findall(text))
-    most = names.most_common(1)[0][0] if names else ""
-    return _RUNS.get(most)
+    most = names.most_common(1)[0][0] if names else given.lower()
+    return _RUNS.get(most.split("-")[0])
 
 
 def _is_incident(section: Section) -> bool:

@@ -60,9 +60,11 @@ def doubtful_dates(entries: Sequence[Entry], ahead: timedelta | None, seconds_pe
     for index, entry in enumerate(entries):
         if doubt := _against_launch(index, entry, ahead):
             doubts[index] = doubt
+    spans = [_span(entry, doubts.get(index), ahead) for index, entry in enumerate(entries)]
     for index in range(len(entries)):
-        if index not in doubts and (doubt := _against_neighbours(index, entries, doubts, ahead, seconds_per_step)):
+        if index not in doubts and (doubt := _against_neighbours(index, entries, spans, ahead, seconds_per_step)):
             doubts[index] = doubt
+            spans[index] = _span(entries[index], doubt, ahead)
     return [doubts[index] for index in sorted(doubts)]
 
 
@@ -103,7 +105,7 @@ def _span(entry: Entry, doubt: Doubt | None, ahead: timedelta | None) -> tuple[d
 def _against_neighbours(
     index: int,
     entries: Sequence[Entry],
-    doubts: dict[int, Doubt],
+    spans: Sequence[tuple[datetime, datetime] | None],
     ahead: timedelta | None,
     seconds_per_step: float | None,
 ) -> Doubt | None:
@@ -112,9 +114,8 @@ def _against_neighbours(
     if entry.printed is None:
         return None
     local = entry.printed.local
-    spans = [_span(other, doubts.get(place), ahead) for place, other in enumerate(entries)]
-    before = next((span for span in reversed(spans[:index]) if span), None)
-    after = next((span for span in spans[index + 1 :] if span), None)
+    before = next((spans[place] for place in range(index - 1, -1, -1) if spans[place]), None)
+    after = next((spans[place] for place in range(index + 1, len(spans)) if spans[place]), None)
     if before is None or after is None or before[0] > after[0]:
         return None
     impossible = local is None and entry.printed.year is not None
@@ -185,8 +186,8 @@ def _fits_steps(
     step = entry_step(entries[index])
     if step is None or seconds_per_step is None:
         return True
-    for later, span in zip(entries[index + 1 :], spans[index + 1 :], strict=True):
-        target = entry_step(later)
+    for place in range(index + 1, len(entries)):
+        span, target = spans[place], entry_step(entries[place])
         if span is not None and target is not None:
             reachable = step + (span[0] - time).total_seconds() / seconds_per_step
             return target <= reachable * 1.005 + 50

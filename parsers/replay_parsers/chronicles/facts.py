@@ -24,7 +24,7 @@ _PARAMETERS = re.compile(r"(?<![\w.])(?P<n>\d+(?:\.\d+)?)\s?(?P<unit>[BbTM])\b")
 _NODES = re.compile(r"\b(?P<n>\d+)\s*(?:nodes|台|节点)", re.IGNORECASE)
 _SETTING = re.compile(r"^(?P<name>[A-Za-z][\w ()./-]{1,40}?)\s*(?:[:：=]|@)\s*(?P<value>\S.*)$")
 _CLOCK = re.compile(
-    r"\b(?:all )?(?:dates?|times?(?:stamps?)?)\b[^.;]{0,40}?\b(?:in|are|"
+    r"\b(?i:all )?(?i:dates?|times?(?:stamps?)?)\b[^.;]{0,40}?\b(?:in|are|"
     r"is)\s(?:all\s)?(?:in\s)?(?P<zone>UTC\s?[+-]\d{1,2}(?::\d\d)?|[A-Z][A-Za-z]+/[A-Z]\w+|UTC|GMT|"
     r"[PEMC][SD]?T|CES?T|JST|KST|Beijing(?: time)?)\b"
     r"|时间[^。；]{0,10}(?P<zh>北京时间|UTC)"

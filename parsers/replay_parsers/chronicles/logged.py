@@ -63,11 +63,12 @@ def with_log_lines(drafts: Sequence[Draft], records: Sequence[LoggedRecord]) -> 
     if not records:
         return filled
     for kind, field in _KINDS.items():
-        place = next((index for index, draft in enumerate(filled) if draft.kind is kind and draft.before is None), None)
+        place = next((index for index, draft in enumerate(filled) if draft.kind is kind), None)
         shown = spike(_points(records, _FIELDS[field])) if place is not None else None
         if place is None or shown is None:
             continue
         draft = filled[place]
+        # A program's line beats a person's round figure; the sentence is kept as the quotation.
         detail = {**draft.detail, "onset": str(shown.onset), "evidence": Evidence.LOGGED.value}
         filled[place] = replace(
             draft, step=shown.step, before=shown.before, after=shown.after, field=field, detail=detail, onset=False

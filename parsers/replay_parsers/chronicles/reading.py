@@ -250,7 +250,7 @@ def _with_duration(found: list[Draft], clause: str) -> list[Draft]:
 
 def _added_later(clause: str, lasted: float | None) -> list[Draft]:
     """What a sentence of its own adds to the one before it: "Downtime 22 min", "Effective step 45,000"."""
-    if lasted is not None and re.search(r"\bdown(?:time)?\b|\boutage\b|停机|耗时", clause, _I):
+    if lasted is not None and re.search(r"\bdown(?:time)?\b|\boutage\b|\bpaused\b|\blasted\b|停机|耗时", clause, _I):
         return [Draft(kind=K.GAP, detail={"hours": f"{lasted:g}"}, onset=True)]
     if re.fullmatch(
         r"\W*(?:effective|starting|as of|in effect)\b.{0,20}?\b(?:step|iteration)\s?[\d,_k]+\W*", clause, _I

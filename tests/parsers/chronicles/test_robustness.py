@@ -1,0 +1,109 @@
+"""Nothing that a file may hold makes the chronicle parsers fail, or take for ever."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from replay_parsers.chronicles import bloom, general, glm130b, opt
+from replay_parsers.records import Records
+
+PARSERS: dict[str, Callable[[bytes, str, str], Records]] = {
+    "glm130b": glm130b.parse,
+    "bloom": bloom.parse,
+    "opt": opt.parse,
+    "general": general.parse,
+}
+BOOKS = sorted((Path(__file__).parent / "fixtures").glob("*.md"))
+HEAD = b"## 2024-05-06 10:00 x\n"
+
+HOSTILE = {
+    "letters": HEAD + b"a" * 200_000,
+    "dashes": HEAD + b"a-" * 100_000,
+    "digits": HEAD + b"1" * 200_000,
+    "numbers": HEAD + b"1 " * 100_000,
+    "backticks": HEAD + b"`" * 100_000,
+    "brackets": HEAD + b"[" * 100_000,
+    "images": HEAD + b"![a](" * 10_000,
+    "parentheses": HEAD + b"(" * 100_000,
+    "stars": HEAD + b"**a " * 10_000,
+    "words": HEAD + b"warm warmup learning loss decreas spike grad node from step 100 to 200 " * 1_000,
+    "chinese": HEAD + "从从在于到到，爆炸".encode() * 5_000,
+    "edits": HEAD + b"```\nperl -pi -e " + b"'s|a|b' " * 5_000 + b"\n```\n",
+    "fences": HEAD + b"```\n" * 5_001,
+    "blank": HEAD + b" " * 200_000 + b"x",
+    "headings": HEAD * 2_000,
+    "random": bytes(random.Random(1).randrange(256) for _ in range(100_000)),
+}
+
+
+@pytest.mark.parametrize("parser", PARSERS)
+@pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_files_are_read_in_seconds(parser: str, data: bytes) -> None:
+    begin = time.process_time()
+    records = PARSERS[parser](data, "hostile.md", "hostile")
+    assert records.end == len(data)
+    assert time.process_time() - begin < 8
+
+
+@pytest.mark.parametrize("parser", PARSERS)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.binary(max_size=400))
+def test_any_bytes_give_records(parser: str, data: bytes) -> None:
+    records = PARSERS[parser](HEAD + data, "x.md", "x")
+    assert records.coverage.bytes_read == len(HEAD) + len(data)
+
+
+@pytest.mark.parametrize("parser", PARSERS)
+@pytest.mark.parametrize("book", BOOKS, ids=lambda path: path.stem)
+def test_books_with_damage_give_records_with_sound_ids(parser: str, book: Path) -> None:
+    """Bytes changed, lines lost, doubled and swapped: every event still names its incident, and no two are alike."""
+    source = random.Random(book.stem + parser)
+    lines = book.read_bytes().splitlines(keepends=True)
+    for _ in range(15):
+        damaged = lines[:]
+        for _ in range(3):
+            place = source.randrange(len(damaged))
+            choice = source.randrange(4)
+            if choice == 0:
+                del damaged[place]
+            elif choice == 1:
+                damaged.insert(place, damaged[source.randrange(len(damaged))])
+            elif choice == 2:
+                damaged[place] = bytes(source.randrange(256) for _ in range(20)) + b"\n"
+            else:
+                line = bytearray(damaged[place])
+                line[source.randrange(len(line))] = source.randrange(256)
+                damaged[place] = bytes(line)
+        records = PARSERS[parser](b"".join(damaged), "x.md", "x")
+        names = [event.event for event in records.events]
+        assert len(names) == len(set(names))
+        assert all(event.incident and event.event.startswith(event.incident) for event in records.events)
+        assert all(event.time is None or event.time.tzinfo is not None for event in records.events)
+
+
+@pytest.mark.parametrize("parser", PARSERS)
+@pytest.mark.parametrize("book", BOOKS, ids=lambda path: path.stem)
+def test_reading_twice_gives_the_same(parser: str, book: Path) -> None:
+    data = book.read_bytes()
+    first, second = (PARSERS[parser](data, "x.md", "x") for _ in range(2))
+    assert (first.events, first.findings, first.problems, first.coverage) == (
+        second.events,
+        second.findings,
+        second.problems,
+        second.coverage,
+    )
+
+
+@pytest.mark.parametrize("parser", PARSERS)
+@pytest.mark.parametrize(
+    "text", ["", "\n", "#", "## 2024-05-06", "## 2024-05-06 99:99", "## 9999-12-31 23:59 x", "- ", "|", "```"]
+)
+def test_little_files(parser: str, text: str) -> None:
+    assert PARSERS[parser](text.encode(), "x.md", "x").end == len(text.encode())
