@@ -94,7 +94,7 @@ def test_other_tools_open_the_store_as_told(
     (code,) = (block for block in blocks(root, "docs/store.md", "python") if f"import {tool}" in block)
     assert len([line for line in code.splitlines() if line]) == 3
     run_example(code, folder_with_a_run)
-    assert "train" in capsys.readouterr().out
+    assert "my-run" in capsys.readouterr().out
 
 
 def test_the_example_parser_reads_and_tells_what_it_could_not(

@@ -226,13 +226,10 @@ def experiment(scenario: str, seeds: int | None, workers: int, keep: Path | None
 def report(run: str, target: Path, folder: Path, as_json: bool) -> None:
     """Write RUN's post-mortem as one HTML file that needs no network."""
     from replay import output
-    from replay.flagging import flag_run
     from replay.report import build_report
 
     store = open_store(folder)
-    known_run(store, run)
-    flag_run(store, run)
-    html = build_report(store, run)
+    html = build_report(store, known_run(store, run))
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(html, encoding="utf-8")
     if as_json:

@@ -54,7 +54,7 @@ def failing_run() -> FakeStore:
     ]
     store.flag_rows = [
         _flag("grad-norm-spike", "grad_norm", 2997, "warning", 44.1, 0.63, "60 times the median of 200 steps"),
-        _flag("loss-spike", "loss", 3000, "critical", 5.42, 0.39, "12 median deviations above the usual"),
+        _flag("our-loss-bound", "loss", 3000, "critical", 5.42, 0.39, "12 median deviations above the usual"),
         _flag("loss-not-finite", "grad_norm", 3850, "critical", np.nan, 0.63, "not a number for 3 steps", until=3852),
     ]
     store.add_event("start", step=0, evidence="logged", source="events.out.tfevents.1")

@@ -76,7 +76,7 @@ class TestSummary:
 
     def test_without_incidents_the_headline_is_the_gravest_flag(self) -> None:
         summary = self.summary(scenes.failing_run(), "small-proxy")
-        assert "critical flag of the rule “loss-spike” at step 3,000" in summary.headline
+        assert "critical flag of the rule “our-loss-bound” at step 3,000" in summary.headline
 
     def test_silence_is_never_called_clean(self) -> None:
         store = FakeStore({"run": "quiet"})
@@ -221,14 +221,12 @@ class TestChecks:
         assert plateau.missing[0].startswith("loss has 3 values")
 
     def test_flags_of_rules_that_only_the_store_knows_are_counted(self) -> None:
-        store = scenes.failing_run()
-        store.flag_rows[0]["rule"] = "our-own-rule"
-        own = check(read_run(store, "small-proxy", scenes.RULES)).checked[-1]
-        assert (own.name, own.flags) == ("our-own-rule", 1)
+        own = check(read_run(scenes.failing_run(), "small-proxy", scenes.RULES)).checked[-1]
+        assert (own.name, own.flags) == ("our-loss-bound", 1)
 
-    def test_without_kept_flags_the_rules_are_asked(self) -> None:
+    def test_kept_flags_of_the_rules_asked_are_not_trusted_but_found_anew(self) -> None:
         store = scenes.failing_run()
-        store.flag_rows = []
+        store.flag_rows = [{**store.flag_rows[0], "rule": "loss-spike", "step": 17, "attempt": 9}]
         reading = read_run(store, "small-proxy", scenes.RULES)
         assert "loss-spike" in set(reading.flags["rule"])
         assert set(reading.flags["attempt"]) == {1}

@@ -9,8 +9,9 @@ from typing import Any, Protocol
 import pandas as pd
 
 from replay.errors import ReplayError
+from replay.flagging import signal_series
 from replay.output import visible
-from replay.rules import Evaluation, Rule, Series, evaluate, flags_frame, from_scalars, load
+from replay.rules import Evaluation, Rule, Series, evaluate, flags_frame, load
 from replay.rules.series import NO_TIME
 
 CHARTED_SIGNALS = ("loss", "grad_norm", "learning_rate", "loss_scale", "throughput")
@@ -79,7 +80,7 @@ def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 def read_run(store: ReadableStore, run: str, rules: Sequence[Rule] | None = None) -> RunReading:
     """Query ``store`` for all that a report on ``run`` shows, and look at it with ``rules`` (the built-in ones).
 
-    Flags are those that the store keeps or, when it keeps none, what the rules say now.
+    Flags are what the rules say now, and those that the store keeps of other rules.
 
     Raises :class:`ReplayError` when the store holds no such run.
     """
@@ -91,10 +92,11 @@ def read_run(store: ReadableStore, run: str, rules: Sequence[Rule] | None = None
     facts = rows[0]
     sources = [str(source) for source in facts.get("sources") or []]
     tags = store.tags(run)
-    series = _series(store, run, tags)
+    series = signal_series(store, run)
     chosen = load() if rules is None else rules
     evaluation = evaluate(chosen, series)
     kept = store.flags(run)
+    of_others = kept[~kept["rule"].isin([rule.name for rule in chosen])]
     return RunReading(
         name=run,
         facts=facts,
@@ -105,21 +107,11 @@ def read_run(store: ReadableStore, run: str, rules: Sequence[Rule] | None = None
         signals={name: _signal(name, tags, series[name]) for name in CHARTED_SIGNALS if name in series},
         rules=tuple(chosen),
         evaluation=evaluation,
-        flags=kept if len(kept) else flags_frame(evaluation.flags, run),
+        flags=pd.concat([flags_frame(evaluation.flags, run), of_others], ignore_index=True),
         problems=_of_run(store.problems(), run, sources),
         findings=_of_run(store.findings(), run, sources),
         ledger=_of_run(store.ledger(), run, sources),
         effects=store.effects(),
-    )
-
-
-def _series(store: ReadableStore, run: str, tags: pd.DataFrame) -> dict[str, Series]:
-    named = tags[tags["signal"].notna()]
-    if named.empty:
-        return {}
-    scalars = store.scalars(run, tag=[str(tag) for tag in named["tag"]])
-    return from_scalars(
-        scalars.assign(signal=scalars["tag"].map(dict(zip(named["tag"], named["signal"], strict=True))))
     )
 
 
