@@ -8,69 +8,16 @@ from __future__ import annotations
 
 import math
 import os
-import struct
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.record_writer import RecordWriter
+
 Clock = Callable[[], float]
 """Seconds since 1970, as time.time gives them; tests and reproducible demonstrations pass their own."""
-
-
-def _crc_table() -> list[int]:
-    table = []
-    for byte in range(256):
-        value = byte
-        for _ in range(8):
-            value = (value >> 1) ^ (0x82F63B78 if value & 1 else 0)
-        table.append(value)
-    return table
-
-
-_CRC_TABLE = _crc_table()
-
-
-def masked_crc32c(data: bytes) -> int:
-    """CRC-32C (Castagnoli), rotated and offset as the TFRecord framing wants it."""
-    table, value = _CRC_TABLE, 0xFFFFFFFF
-    for byte in data:
-        value = table[(value ^ byte) & 0xFF] ^ (value >> 8)
-    value ^= 0xFFFFFFFF
-    return (((value >> 15) | (value << 17)) + 0xA282EAD8) & 0xFFFFFFFF
-
-
-def _varint(value: int) -> bytes:
-    value &= 0xFFFFFFFFFFFFFFFF
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _record(payload: bytes) -> bytes:
-    header = struct.pack("<Q", len(payload))
-    checks = struct.pack("<I", masked_crc32c(header)), struct.pack("<I", masked_crc32c(payload))
-    return header + checks[0] + payload + checks[1]
-
-
-def encode_event(wall_time: float, step: int, values: Mapping[str, float]) -> bytes:
-    """One Event message of tensorboard's event.proto: wall_time (1), step (2), summary (5) of simple values."""
-    summary = bytearray()
-    for tag, value in values.items():
-        name = tag.encode()
-        inner = b"\x0a" + _varint(len(name)) + name + b"\x15" + _float32(value)
-        summary += b"\x0a" + _varint(len(inner)) + inner
-    head = b"\x09" + struct.pack("<d", wall_time) + b"\x10" + _varint(step)
-    return head + b"\x2a" + _varint(len(summary)) + bytes(summary)
-
-
-def _float32(value: float) -> bytes:
-    try:
-        return struct.pack("<f", value)
-    except OverflowError:
-        return struct.pack("<f", math.copysign(math.inf, value))
 
 
 class EventFileLog:
@@ -91,15 +38,17 @@ class EventFileLog:
             number += 1
         self.path = path
         self._file = path.open("xb")
-        version = b"brain.Event:2"
-        self._file.write(_record(b"\x09" + struct.pack("<d", started) + b"\x1a" + _varint(len(version)) + version))
+        # TensorBoard's own messages and framing, but not its writer: that stamps the current time and names the host.
+        self._records = RecordWriter(self._file)
+        self._records.write(Event(wall_time=started, file_version="brain.Event:2").SerializeToString())
         self._file.flush()
         self._written = 0
 
     def log(self, step: int, signals: Mapping[str, float]) -> None:
         """Write the signals of one step."""
-        values = {self._prefix + name: value for name, value in signals.items()}
-        self._file.write(_record(encode_event(self._clock(), step, values)))
+        values = [Summary.Value(tag=self._prefix + name, simple_value=value) for name, value in signals.items()]
+        event = Event(wall_time=self._clock(), step=step, summary=Summary(value=values))
+        self._records.write(event.SerializeToString())
         self._written += 1
         if self._written % self._flush_every == 0:
             self._file.flush()
