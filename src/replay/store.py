@@ -112,9 +112,14 @@ class EventStore:
         self._answer(lambda snapshot: derived.write(self.folder, snapshot, [run]))
 
     def _derive(self, runs: Iterable[str]) -> None:
-        from replay.storage import derived
+        from replay.storage.basis import out_of_date
 
-        derived.bring_up_to_date(self.folder, self._ledger, runs)
+        # Looked at first, so that an ingest that finds nothing new does not load what computing takes.
+        stale = out_of_date(self.folder, self._ledger.snapshot(), runs)
+        if stale:
+            from replay.storage import derived
+
+            derived.bring_up_to_date(self.folder, self._ledger, stale)
 
     def put_flags(self, run: str, flags: pd.DataFrame | Iterable[Flag]) -> None:
         """Keep ``flags`` as those of ``run``, in place of any kept before.
@@ -184,8 +189,9 @@ class EventStore:
                 and (steps is None or _touches(row, steps))
             )
 
+        merge = _merging(sources)
         rows = self._answer(
-            lambda snapshot: self._event_rows(snapshot, wanted["run"], merge=_merging(sources), derived=derived)
+            lambda snapshot: self._event_rows(snapshot, wanted["run"], wanted["kind"], merge=merge, derived=derived)
         )
         return derivation.events_frame([row for row in rows if matches(row)])
 
@@ -307,13 +313,20 @@ class EventStore:
         return self._answer(overview.ledger)
 
     def _event_rows(
-        self, snapshot: Snapshot, runs: Sequence[str] | None = None, *, merge: bool = True, derived: bool = True
+        self,
+        snapshot: Snapshot,
+        runs: Sequence[str] | None = None,
+        kinds: Sequence[str] | None = None,
+        *,
+        merge: bool = True,
+        derived: bool = True,
     ) -> list[dict[str, Any]]:
         from replay.storage.merge import chronological, merged
         from replay.storage.query import events_table
 
         names = snapshot.runs() if runs is None else [name for name in snapshot.runs() if name in runs]
-        rows = events_table(self.folder, snapshot, names, derived=derived).to_pylist(maps_as_pydicts="strict")
+        table = events_table(self.folder, snapshot, names, derived=derived, kinds=kinds)
+        rows = table.to_pylist(maps_as_pydicts="strict")
         return sorted(merged(rows) if merge else rows, key=chronological)
 
     def _answer(self, query: Callable[[Snapshot], Answer]) -> Answer:

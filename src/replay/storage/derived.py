@@ -15,16 +15,16 @@ import pandas as pd
 import pyarrow as pa
 
 from replay.storage import frames, records_as_tables, schema
+from replay.storage.basis import BASIS, is_up_to_date, out_of_date
 from replay.storage.ledger import Ledger, Snapshot
 from replay.storage.part_writer import PartWriter
-from replay.storage.parts import read_table, remark, serialise
+from replay.storage.parts import read_table, serialise
 from replay.storage.query import derived_path, events_table
 from replay.storage.scalar_frames import measurements
 
 if TYPE_CHECKING:
     from replay_parsers.records import Event
 
-_BASIS = "replay.basis"
 _TRIES = 10
 _RUNS_AT_ONCE = 64
 
@@ -34,7 +34,7 @@ def attempts(store: Path, snapshot: Snapshot, run: str) -> pd.DataFrame:
     from replay import lineage
 
     path = store / derived_path("attempts", run)
-    if remark(path, _BASIS) != snapshot.basis(run):
+    if not is_up_to_date(store, snapshot, run, ["attempts"]):
         return _compute_attempts(store, snapshot, run, measurements(store, snapshot, run))
     rows = read_table(path)
     frame = frames.frame(rows.add_column(0, "run", pa.array([run] * len(rows), pa.string())))
@@ -67,16 +67,11 @@ def bring_up_to_date(store: Path, ledger: Ledger, runs: Iterable[str]) -> None:
     # Once more for those whose records another process added to meanwhile.
     for _ in range(_TRIES):
         snapshot = ledger.snapshot()
-        stale = [run for run in stale if not _is_up_to_date(store, snapshot, run)]
+        stale = out_of_date(store, snapshot, stale)
         for first in range(0, len(stale), _RUNS_AT_ONCE):
             write(store, snapshot, stale[first : first + _RUNS_AT_ONCE])
         if not stale:
             return
-
-
-def _is_up_to_date(store: Path, snapshot: Snapshot, run: str) -> bool:
-    basis = snapshot.basis(run)
-    return all(remark(store / derived_path(table, run), _BASIS) == basis for table in ("attempts", "events"))
 
 
 def write(store: Path, snapshot: Snapshot, runs: Iterable[str]) -> None:
@@ -107,7 +102,7 @@ def _write(writer: PartWriter, snapshot: Snapshot, run: str) -> None:
         "events": records_as_tables.events_table(found),
     }
     for table, rows in kept.items():
-        writer.write_as(derived_path(table, run), serialise(rows, {_BASIS: snapshot.basis(run)}))
+        writer.write_as(derived_path(table, run), serialise(rows, {BASIS: snapshot.basis(run)}))
 
 
 def _signals(tags: pd.Series[Any], signal_of: Callable[[str], str | None]) -> Any:

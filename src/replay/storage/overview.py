@@ -147,7 +147,9 @@ def scalars(
         tags = tags_for(signal, list(tag_counts(store / part.path for _, part in snapshot.parts("scalars", run))))
     frame = read_scalars(store, snapshot, run, tags, steps)
     its_attempts = derived.attempts(store, snapshot, run)
-    frame = lineage.surviving(frame, its_attempts) if surviving else lineage.assign(frame, its_attempts)
+    frame = lineage.assign(frame, its_attempts)
+    if surviving:
+        frame = lineage.surviving(frame, its_attempts).reset_index(drop=True)
     if signal is not None:
         frame["signal"] = pd.Series([signal] * len(frame), dtype="str", index=frame.index)
     return frame

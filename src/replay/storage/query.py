@@ -20,8 +20,13 @@ Steps = tuple[int | None, int | None]
 _LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
-def events_table(store: Path, snapshot: Snapshot, runs: Sequence[str], *, derived: bool) -> pa.Table:
-    """All events of ``runs`` with the columns ``run`` and ``format`` (of their source's parser) besides."""
+def events_table(
+    store: Path, snapshot: Snapshot, runs: Sequence[str], *, derived: bool, kinds: Sequence[str] | None = None
+) -> pa.Table:
+    """The events of ``runs`` (of ``kinds`` only, if given), with the columns ``run`` and ``format`` besides.
+
+    ``format`` is that of the source's parser.
+    """
     tables = []
     for run in runs:
         for entry, part in snapshot.parts("events", run):
@@ -29,7 +34,10 @@ def events_table(store: Path, snapshot: Snapshot, runs: Sequence[str], *, derive
         if derived and (store / derived_path("events", run)).exists():
             tables.append(_with(read_table(store / derived_path("events", run)), run=run, format="derived"))
     columns = pa.schema([("run", pa.string()), *schema.EVENTS, ("format", pa.string())])
-    return concatenate(tables, columns)
+    events = concatenate(tables, columns)
+    if kinds is None:
+        return events
+    return events.filter(pa.array([kind in kinds for kind in events["kind"].to_pylist()], pa.bool_()))
 
 
 def derived_path(table: str, run: str) -> str:
