@@ -280,6 +280,15 @@ def test_two_folders_that_share_a_name_are_pointed_out(store: EventStore, logs: 
     assert store.ingest([logs / "one"], run="one").notes == []
 
 
+def test_histories_in_the_checkpoints_of_one_run_are_one_run(store: EventStore, logs: Path) -> None:
+    for folder in ("one", "one/checkpoint-500", "one/checkpoint-1000"):
+        (logs / folder).mkdir()
+        (logs / folder / "trainer_state.json").write_text(toy.document(*toy.losses(0, 3)))
+    report = store.ingest([logs])
+    assert {one.run for one in report.sources} == {"one"}
+    assert report.notes == []
+
+
 def test_the_built_in_logbooks_are_the_same_bytes_wherever_they_lie(
     store: EventStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -205,7 +205,7 @@ class _Walk:
             run=self.run or as_text("/".join(inside) or root.name) or "root",
             file_run=self.run or as_text(own_name) or "root",
             named_by="given" if self.run else "place",
-            folder=identity(path.parent),
+            folder=identity(_around_checkpoints(path.parent)),
             asked_for=asked_for,
         )
 
@@ -254,6 +254,12 @@ def _own_name(path: Path, inside: Sequence[str], root: Path) -> str:
     if folders:
         return "/".join(folders)
     return root.parent.name if _CHECKPOINT_FOLDER.fullmatch(root.name) else root.name
+
+
+def _around_checkpoints(folder: Path) -> Path:
+    while _CHECKPOINT_FOLDER.fullmatch(folder.name):
+        folder = folder.parent
+    return folder
 
 
 def pointer(head: bytes) -> str | None:
