@@ -182,6 +182,8 @@ def exchanged(records: Records, rng: random.Random) -> Iterator[Plant]:
             continue
         earlier = records.events[: records.events.index(event)]
         chained = any(one.field == event.field and one.after is not None for one in earlier)
+        if event.field == "learning_rate" and not event.detail.get("flag"):
+            continue  # a schedule moves it as well, either way
         if event.role is not Role.SYMPTOM and not chained:
             continue
         new = replace(event, before=event.after, after=event.before)

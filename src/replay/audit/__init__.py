@@ -11,7 +11,9 @@ check                          what must hold
 ``date_order``                 entries come in the order of time
 ``step_against_clock``         between two steps lies the time that the steps between them take
 ``step_order``                 restarts go on from ever later steps, unless something is undone
-``checkpoint_grid``            checkpoints lie on the grid on which nearly all of them lie
+``checkpoint_grid``,           checkpoints lie on the grid on which nearly all of them lie; the step in a
+``checkpoint_name``            checkpoint's name is its step
+``restart_far_back``           a restart that is no rollback goes on from about where training had been
 ``rollback_after_symptom``,    what is gone back to was saved before what is undone; a restart's step had been
 ``restart_not_reached``        reached
 ``outcome_before_restart``,    what came of it is later; it begins before it shows

@@ -17,6 +17,8 @@ from replay_parsers.records import Event, TimePrecision
 ALLOWANCE = 1.03
 """Training may run this much faster than the model says before a step counts as out of reach."""
 _ENOUGH = 4
+PACE_BASIS = "seconds_per_step_from"
+"""The key of a run's metadata that says whence the time of a step is, where nobody states it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +130,10 @@ def clock_model(telling: Telling, points: Sequence[Anchor]) -> ClockModel | None
     full_batch = telling.run.batch_schedule[-1].from_step if telling.run.batch_schedule else 0
     if telling.run.seconds_per_step:
         return ClockModel(
-            seconds_per_step=telling.run.seconds_per_step, from_step=full_batch, basis="stated", exact=True
+            seconds_per_step=telling.run.seconds_per_step,
+            from_step=full_batch,
+            basis=telling.run.metadata.get(PACE_BASIS, "stated"),
+            exact=True,
         )
     paces = []
     moving = [point for point in points if point.going_on and point.step >= full_batch]

@@ -13,6 +13,8 @@ _FAMILIES = {
     "step_against_clock": "step",
     "step_order": "step",
     "checkpoint_grid": "step",
+    "checkpoint_name": "step",
+    "restart_far_back": "step",
     "restart_not_reached": "step",
     "rollback_after_symptom": "step",
     "flag_against_prose": "option",

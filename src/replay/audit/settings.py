@@ -14,6 +14,8 @@ _NUMBER = re.compile(r"(?<![\w.])-?\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])|
 _RISES = frozenset({EventKind.LOSS_SPIKE, EventKind.LOSS_EXPLOSION, EventKind.GRAD_NORM_SPIKE, EventKind.DIVERGENCE})
 _FALLS = frozenset({EventKind.LOSS_SCALE_DROP, EventKind.THROUGHPUT_DROP})
 _NEAR = 200
+_SCHEDULED = ("learning_rate", "batch_size")
+"""What a schedule changes by itself."""
 Range = tuple[int, int]
 _LOGGED = 1e-3
 """A value read off a log differs that much from the one set: 5.999E-05 for 6e-5."""
@@ -226,19 +228,17 @@ def _chains(telling: Telling, notes: Notes) -> None:
     for entry in telling.entries:
         given_up = any(event.kind is EventKind.ABANDONED for event in entry.outcomes)
         for event in entry.events:
-            if event.field is None or event.role is not Role.INTERVENTION or event.kind in BACK:
+            if event.field in (None, *_SCHEDULED) or event.role is not Role.INTERVENTION or event.kind in BACK:
                 continue
-            values = known.setdefault(event.field, [])
+            values = known.setdefault(str(event.field), [])
             lasting = event.step_end is None and not {"steps", "lasting", "model"} & set(event.detail)
             kept = [value for value, dropped in values if not dropped]
-            possible = [value for value, _ in values[-1:]] + kept[-1:] + doubted.pop(event.field, [])
+            possible = [value for value, _ in values[-1:]] + kept[-1:] + doubted.pop(str(event.field), [])
             if lasting and event.before is not None and values:
                 notes.compared["values"] += 1
-                # A schedule lowers the learning rate by itself.
-                decayed = event.field == "learning_rate" and event.before < max(possible)
-                if not decayed and not _among(event.before, possible, _LOGGED):
+                if not _among(event.before, possible, _LOGGED):
                     # Told once: what comes next may go on from either end of the doubtful change.
-                    doubted[event.field] = [event.before]
+                    doubted[str(event.field)] = [event.before]
                     notes.add(
                         telling,
                         entry,
@@ -247,6 +247,5 @@ def _chains(telling: Telling, notes: Notes) -> None:
                         f"{values[-1][0]:g}",
                         "no earlier entry left the setting at that value",
                     )
-            # A change for a number of steps ends by itself: what was before counts on.
-            after = event.after if lasting else event.before if event.kind is EventKind.LR_CHANGE else event.after
-            values += [(value, given_up) for value in (after,) if value is not None]
+            if event.after is not None:
+                values.append((event.after, given_up))

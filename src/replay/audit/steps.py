@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -24,6 +25,7 @@ _SHOWS_LATER = (
 )
 _ENOUGH = 6
 _FEW = 4
+_FAR = 0.02
 
 
 def check(telling: Telling, moments: Mapping[int, Moment | None], notes: Notes) -> ClockModel | None:
@@ -39,6 +41,7 @@ def check(telling: Telling, moments: Mapping[int, Moment | None], notes: Notes) 
         )
     else:
         _against_clock(telling, points, model, notes, told)
+    _far_back(telling, points, notes, told)
     _grid(telling, notes, told)
     _in_sequence(telling, notes, told)
     for entry in telling.entries:
@@ -98,6 +101,29 @@ def _against_clock(telling: Telling, points: Sequence[Anchor], model: ClockModel
             continue
         told.add(point.entry.number)
         _tell_clash(telling, points, place, wrong, model, notes)
+
+
+def _far_back(telling: Telling, points: Sequence[Anchor], notes: Notes, told: set[int]) -> None:
+    """A plain restart that throws away far more than lies between two checkpoints.
+
+    Only training that is put back on purpose goes far back; what was lost by a failure is since the last checkpoint.
+    """
+    moving = [point for point in points if point.going_on and point.entry.number not in told]
+    for before, point in pairwise(moving):
+        if point.event.kind is not EventKind.RESTART or before.entry.number == point.entry.number:
+            continue
+        notes.compared["restarts against the step before"] += 1
+        if before.step - point.step > max(500, _FAR * before.step) and point.latest >= before.earliest:
+            told.add(point.entry.number)
+            slip = nearest_slip(point.step, before.step, before.step * 1.5, _common_step(telling))
+            notes.add(
+                telling,
+                point.entry,
+                "restart_far_back",
+                (f"printed: step {point.step}", f"before it: step {before.step}"),
+                str(slip) if slip is not None else None,
+                "a restart that is no rollback goes on from the last checkpoint, and training had been further",
+            )
 
 
 def _likelier(points: Sequence[Anchor], suspects: Sequence[int], wrong: Sequence[int], model: ClockModel) -> int:
@@ -260,7 +286,7 @@ def _in_sequence(telling: Telling, notes: Notes, told: set[int]) -> None:
     """A restart's step out of line with those before and after, which agree with each other."""
     for entries in telling.by_source().values():
         numbers = {entry.number for entry in entries}
-        backs = [one for one in _backs(telling) if one[0].number in numbers]
+        backs = [one for one in _backs(telling) if one[0].number in numbers - told]
         if len(backs) < _FEW:
             continue
         notes.compared["steps in sequence"] += len(backs)
@@ -298,6 +324,7 @@ def _within(telling: Telling, entry: Entry, notes: Notes) -> None:
         step = printed_step(event)
         if step is None:
             continue
+        _named(telling, entry, event, step, notes)
         notes.compared["rollbacks against what they undo"] += 1
         if event.before is not None and event.unit == "step" and event.before < step:
             _undone(telling, entry, event, step, f"reached: {event.before:g}", event.before, notes)
@@ -331,6 +358,23 @@ def _within(telling: Telling, entry: Entry, notes: Notes) -> None:
                 None,
                 "it begins before it shows, and shows before its peak",
             )
+
+
+def _named(telling: Telling, entry: Entry, event: Event, step: int, notes: Notes) -> None:
+    """A checkpoint whose name gives another step than the words."""
+    found = re.search(r"(?:step|iter)\w*?[_-]?0*(\d+)", event.detail.get("checkpoint", ""))
+    if found is None:
+        return
+    notes.compared["checkpoints against their names"] += 1
+    if int(found[1]) != step:
+        notes.add(
+            telling,
+            entry,
+            "checkpoint_name",
+            (f"{_words(event)}: step {step}", f"checkpoint: {event.detail['checkpoint']}"),
+            found[1],
+            "a program names the checkpoint after its step",
+        )
 
 
 def _undone(telling: Telling, entry: Entry, event: Event, step: int, against: str, limit: float, notes: Notes) -> None:
