@@ -103,6 +103,20 @@ def test_any_split_gives_the_same_evaluation(loss: Series, norm: Series, cuts: l
     assert len(told) == len(returned), "and once"
 
 
+def test_a_live_tail_tells_again_when_an_odd_point_turns_out_to_be_more() -> None:
+    """The first point of an explosion is a note, by what is known there; the note alone would be a false comfort."""
+    watch = Watch(rules.load())
+    returned = []
+    for batch in ([2.3] * 100, [5.0], [6.0], [7.0], [2.3] * 10):
+        start = watch.evaluation().checked[0].last_step if watch.evaluation().checked else 0
+        series = Series.of(batch, step=range(start + 1, start + 1 + len(batch)))
+        returned.append([(flag.rule, flag.step, str(flag.severity)) for flag in watch.update({"loss": series})])
+        state = json.loads(json.dumps(watch.state_dict()))
+        watch = Watch(rules.load())
+        watch.load_state_dict(state)
+    assert returned == [[], [("loss-spike", 101, "info")], [("loss-spike", 101, "warning")], [], []]
+
+
 @given(runs(), st.integers(1, 100))
 @settings(max_examples=60, deadline=None)
 def test_what_is_known_at_a_step_does_not_depend_on_what_comes_later(loss: Series, cut: int) -> None:

@@ -16,7 +16,7 @@ from replay.rules.cleaning import Cleaner
 from replay.rules.detectors import DETECTORS
 from replay.rules.episodes import Episode, EpisodeBuilder, all_of, any_of, one_then_another
 from replay.rules.messages import message
-from replay.rules.model import Checked, Combination, Condition, Evaluation, Flag, Rule, Unchecked
+from replay.rules.model import Checked, Combination, Condition, Evaluation, Flag, Rule, Severity, Unchecked
 from replay.rules.series import Series
 from replay_parsers.kinds import EventKind
 
@@ -49,10 +49,10 @@ class Watch:
         signals = dict.fromkeys(signal for rule in rules for signal in rule.signals)
         self._cleaners = {signal: Cleaner(signal) for signal in signals}
         self._trackers = {rule.name: [_Tracker(rule, condition) for condition in rule.conditions] for rule in rules}
-        self._reported: set[tuple[str, int, int]] = set()
+        self._reported: dict[tuple[str, int, int], Severity] = {}
 
     def update(self, series: Mapping[str, Series]) -> list[Flag]:
-        """Take further points; returns the flags that have not been returned before."""
+        """Take further points; returns the flags that have not been returned before, or were less severe then."""
         cleaned = {
             signal: self._cleaners[signal].clean(batch) for signal, batch in series.items() if signal in self._cleaners
         }
@@ -63,8 +63,9 @@ class Watch:
         new = []
         for flag in self.evaluation().flags:
             key = (flag.rule, flag.attempt, flag.step)
-            if key not in self._reported:
-                self._reported.add(key)
+            # The first point of a long excursion looks like a single odd one: that it goes on must be told.
+            if self._reported.get(key) != flag.severity:
+                self._reported[key] = flag.severity
                 new.append(flag)
         return new
 
@@ -91,7 +92,7 @@ class Watch:
             "trackers": {
                 name: [tracker.state_dict() for tracker in trackers] for name, trackers in self._trackers.items()
             },
-            "reported": sorted(list(key) for key in self._reported),
+            "reported": sorted([*key, str(severity)] for key, severity in self._reported.items()),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -101,7 +102,9 @@ class Watch:
         for name, trackers in self._trackers.items():
             for tracker, saved in zip(trackers, state["trackers"][name], strict=True):
                 tracker.load_state_dict(saved)
-        self._reported = {(rule, attempt, step) for rule, attempt, step in state["reported"]}
+        self._reported = {
+            (rule, attempt, step): Severity(severity) for rule, attempt, step, severity in state["reported"]
+        }
 
     def _all_trackers(self) -> Iterator[_Tracker]:
         for trackers in self._trackers.values():
