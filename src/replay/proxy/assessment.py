@@ -25,9 +25,10 @@ class Result:
     """One run: ``wrong_at`` is the step at which it went wrong, None if it did not.
 
     ``peak``: largest held-out rise behind the moment where it was measured, else the largest mean loss of five steps
-    after the lowest. ``final``: mean loss of the last 20 steps. ``leads``: by sign, how many steps before ``wrong_at``
-    it first held within the window, None when it did not. ``alarms``: by sign, at how many of the ``quiet`` steps
-    (those before the window, or all of a run that stayed well) it held.
+    after the task was first learned, or after the lowest where it never was. ``final``: mean loss of the last 20 steps.
+    ``leads``: by sign, how many steps before ``wrong_at`` it first held within the window, None when it did not.
+    ``alarms``: by sign, at how many of the ``quiet`` steps (those before the window, or all of a run that stayed well)
+    it held.
     """
 
     failure: str
@@ -106,5 +107,6 @@ def _peak(failure: Failure, trace: Trace) -> float:
         held_out, start = trace["held_out"], trace.moment - 1
         return float(np.max(held_out[start:]) - np.nanmean(held_out[max(0, start - 5) : start]))
     mean = np.convolve(trace["loss"], np.ones(5) / 5, "valid")
+    learned = np.flatnonzero(mean < CONVERGED_LOSS)
     lowest = int(np.nanargmin(mean)) if np.isfinite(mean).any() else 0
-    return float(np.max(mean[lowest:]))
+    return float(np.max(mean[int(learned[0]) if len(learned) else lowest :]))

@@ -125,13 +125,13 @@ NORM = Sign("grad_norm", "times_median", 4.0)
 # -- Judges ----------------------------------------------------------------------------------------------------------
 
 
-def loss_returns(learned: float, to: float) -> Judge:
-    """The mean loss of five steps has been below ``learned`` and comes back above ``to``."""
+def loss_returns(learned: float, to: float, kept: int = 100) -> Judge:
+    """The mean loss of five steps has been below ``learned`` for ``kept`` steps on end and comes back above ``to``."""
 
     def judge(trace: Trace) -> int | None:
         mean = moving_mean(trace["loss"], 5)
-        since = first_step(mean < learned)
-        return None if since is None else first_step(~(mean <= to), after=since)
+        low = np.flatnonzero(moving_mean((mean < learned).astype(np.float64), kept) >= 1.0 - 0.5 / kept)
+        return first_step(~(mean <= to), after=int(low[0]) + 1) if len(low) else None
 
     return judge
 
@@ -253,5 +253,7 @@ class Failure:
     held_out: bool = False
     arms: tuple[Arm, ...] = ()
     search: str = ""
+    first_seed: int = 1000
+    """First seed of the verification; moved on where a criterion was changed after a look at its results."""
     harmless: bool = False
     """True when only the signal was obtained and no harm to the loss: it then does not count as reproduced."""

@@ -45,7 +45,7 @@ def show_command(name: str, seed: int, around: int, control: bool, as_json: bool
 
 @failures_group.command("verify")
 @click.argument("names", nargs=-1)
-@click.option("--seeds", type=click.IntRange(min=1), default=8, show_default=True, help="Number of fresh seeds.")
+@click.option("--seeds", type=click.IntRange(min=1), default=8, show_default=True, help="Fresh seeds a failure.")
 @click.option("--quick", is_flag=True, help="Only with and without the cause: no cures, no contrasts.")
 @click.option("--folder", type=FOLDER, default=Path("build/failures"), show_default=True, help="Results so far.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
@@ -59,12 +59,11 @@ def verify_command(
     import torch
 
     from replay.proxy.failure_table import arm_rows, markdown
-    from replay.proxy.verification import FRESH_SEEDS, verify
+    from replay.proxy.verification import verify
 
-    chosen = range(FRESH_SEEDS[0], FRESH_SEEDS[0] + seeds)
     with progress_bar("verifying", 0) as advance:
-        results = verify(names, chosen, folder=folder, with_arms=not quick, jobs=jobs, progress=advance)
+        results = verify(names, seeds, folder=folder, with_arms=not quick, jobs=jobs, progress=advance)
     if docs is not None:
         docs.parent.mkdir(parents=True, exist_ok=True)
-        docs.write_text(markdown(results, chosen, torch.__version__), encoding="utf-8")
+        docs.write_text(markdown(results, torch.__version__), encoding="utf-8")
     print_result([dataclasses.asdict(row) for row in arm_rows(results)], as_json)

@@ -19,8 +19,8 @@ from replay.proxy.assessment import Result, assess, definition_hash, run_plan
 from replay.proxy.failure import Arm, Failure
 from replay.proxy.failures import CATALOGUE, get
 
-FRESH_SEEDS = tuple(range(1000, 1008))
-"""Seeds of the verification; the search used none of them."""
+SEEDS = 8
+"""Fresh seeds of a verification, from each failure's ``first_seed`` on; the search used none of them."""
 
 WITH, WITHOUT = "with the cause", "without"
 
@@ -63,7 +63,7 @@ def _load(path: Path, definition: str) -> Result | None:
 
 def verify(
     names: Sequence[str] = (),
-    seeds: Sequence[int] = FRESH_SEEDS,
+    seeds: int = SEEDS,
     *,
     folder: str | Path,
     with_arms: bool = True,
@@ -79,7 +79,7 @@ def verify(
         (failure.name, arm.name, seed, str(folder))
         for failure in ([get(name) for name in names] or CATALOGUE.values())
         for arm in arms_of(failure)[: None if with_arms else 2]
-        for seed in seeds
+        for seed in range(failure.first_seed, failure.first_seed + seeds)
     ]
     results = []
     for result in _run_all(tasks, jobs):

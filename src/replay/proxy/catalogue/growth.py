@@ -148,7 +148,7 @@ LOSS_SCALE = Failure(
     "forward in fp32, scaled gradients cast to fp16, scale from 2^16, growth interval 20",
     signature="the scale falls to a quarter of its median and below, 3 to 8 steps later the loss jumps above 0.5",
     leading_signal="loss_scale",
-    criterion="mean loss of five steps below 0.06 once, and above 0.5 later",
+    criterion="mean loss of five steps below 0.06 for 100 steps on end, and above 0.5 later",
     case=loss_scale_falls_first,
     judge=loss_returns(CONVERGED_LOSS, 0.5),
     signs=(Sign("loss_scale", "part_of_median", 0.25), LAG, NORM),
@@ -159,5 +159,7 @@ LOSS_SCALE = Failure(
     ),
     search="GLM-130B's order is there, its ending is not: the scale falls to 2^11 to 2^13 and never to its floor, and "
     "the loss recovers within 100 steps. One halving is no sign (it stands a tenth to a quarter of all quiet steps); "
-    "two below the median were never seen in some 1,100 quiet steps of four seeds.",
+    "two below the median were never seen in some 1,100 quiet steps of four seeds. First verified on seeds 1000 to "
+    "1007, as number 4: 8 of 8 and 1 of 8, then with the criterion and the seeds of now.",
+    first_seed=2000,
 )

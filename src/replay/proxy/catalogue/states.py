@@ -27,7 +27,7 @@ SECOND_MOMENT = Failure(
     signature="the loss jumps from 0.02 to 1 to 4 within a few steps and is back within 100; RMS of g^2/v and gradient "
     "norm rise one to four steps before it",
     leading_signal="second_moment_lag",
-    criterion="mean loss of five steps below 0.06 once, and above 0.5 later, within 1,400 steps",
+    criterion="mean loss of five steps below 0.06 for 100 steps on end, and above 0.5 later, within 1,400 steps",
     case=second_moment_lag,
     judge=loss_returns(CONVERGED_LOSS, 0.5),
     signs=(LAG, NORM),
@@ -40,7 +40,10 @@ SECOND_MOMENT = Failure(
     ),
     search="Weight decay 0 to 0.1: one spike in 16 runs. Learning rate 4e-3: one spike a run, later, on 7 of 8. "
     "beta2 0.95 leaves rises of about 0.5, at the edge of the criterion. Skipping 200 batches from a checkpoint 100 "
-    "steps ahead cures some and postpones others by 50 to 65 steps: a lottery.",
+    "steps ahead cures some and postpones others by 50 to 65 steps: a lottery. The first verification (seeds 1000 to "
+    "1007, loss below 0.06 once) had 8 of 8 with the cause and 1 of 8 without, a control that stumbled 40 steps behind "
+    "learning the task; since then the loss must have stayed low for 100 steps, and the seeds are others.",
+    first_seed=2000,
 )
 
 
