@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from replay_parsers.chronicles import structure
+from replay_parsers.chronicles.beginnings import at_start
 from replay_parsers.chronicles.book import Style, assemble
 from replay_parsers.chronicles.encoding import read_document
 from replay_parsers.chronicles.entries import tells_trouble
@@ -50,7 +51,7 @@ def recognise(sample: Sample) -> float:
     theirs = len(_THEIRS.findall(sample.text)) >= 3
     if len(headings) < 2 or not (named >= 3 or theirs or (named and pasted)):
         return 0.0
-    told = sum(structure.at_start(text) is not None or structure.names_experiment(text) for text in headings)
+    told = sum(at_start(text) is not None or structure.names_experiment(text) for text in headings)
     chronicle = re.search(r"chronicle", sample.text[:4000], re.IGNORECASE) is not None
     return 0.9 if told and chronicle else 0.5 if told else 0.2
 

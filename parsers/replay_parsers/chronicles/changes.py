@@ -39,7 +39,9 @@ _SHOULD = re.compile(
     _I,
 )
 _FIRST_THEN = re.compile(
-    rf".{{0,15}}?\bfirst\b.{{0,6}}\bto\s(?P<a>{NUMBER})\W.{{0,14}}\bthen\b.{{0,6}}\bto\s(?P<b>{NUMBER})(?![\w%])", _I
+    rf".{{0,15}}?\bfirst\b.{{0,6}}\bto\s(?P<a>{NUMBER})\W.{{0,14}}\bthen\b.{{0,6}}\bto\s(?P<b>{NUMBER})(?!["
+    rf"\w%])",
+    _I,
 )
 _TO = re.compile(
     r"(?:\bto(?: be)?\b|=|→|->|(?<!factor )\bof\b|\bevery\b|\bwith\b|(?:为|到|至|成|设为|是))\s{0,3}(?:about\s|~\s?)?"
@@ -66,6 +68,7 @@ _TIMES = re.compile(
     r"\b(?P<x>\d{1,4}(?:\.\d{1,6})?)\s?x (?:lower|smaller|less|higher|larger)",
     _I,
 )
+_MULTIPLIED = re.compile(r"(?:\s[x×*]\s?|\btimes )(?P<n>\d{0,3}\.\d{1,6}|\d{1,3})(?![\w.])", _I)
 _FRACTION = re.compile(r"\bto (?P<a>\d{1,2})\s?/\s?(?P<b>\d{1,2}) of (?P<of>[^,;.]{0,60})", _I)
 _DOWN = re.compile(r"\b(?:reduc|lower|decreas|cut|dropp?|shr[iu]n|less|decay)\w*|降|减|缩小|调低", _I)
 _UP = re.compile(r"\b(?:increas|rais|enlarg|bigger|longer|higher|more frequent|bump)\w*|升(?!级)|增|加大|调高|提高", _I)
@@ -82,7 +85,7 @@ _DEED_SIGN = r"→|->|⇒|改|调|降|减|升(?!级)|增|设|砍|提|换|翻"
 _CAREFUL_DEED = re.compile(rf"\b(?:{_STRICT_DEED})\b|{_DEED_SIGN}", _I)
 _DEED = re.compile(
     rf"\b(?:{_STRICT_DEED}|use|using|used|try|trying|tried|let's|with|now|every|new|"
-    rf"go(?:ing)? (?:back )?to|warm(?:ed|ing)?[- ]?up)\b|{_DEED_SIGN}|=|warmup",
+    rf"go(?:ing)? (?:back )?to|warm(?:ed|ing)?[- ]?up|x\s?\d?\.\d+)\b|×|{_DEED_SIGN}|=|warmup",
     _I,
 )
 _WITHIN = re.compile(
@@ -189,7 +192,8 @@ def _with_values(draft: Draft, clause: str, mention: re.Match[str], sentence: st
     ):
         if pair := pattern.search(text):
             return replace(draft, before=number(pair["a"]), after=number(pair["b"]))
-    was = _BEFORE.search(sentence.replace("`", ""))
+    # "lr 2e-4 (was 3e-4), weight decay 0.05 (was 0.1)": the value behind the name, else one anywhere.
+    was = _BEFORE.search(behind) or _BEFORE.search(sentence.replace("`", ""))
     before = number(was["a"]) if was else None
     if fraction := _FRACTION.search(behind):
         part = f"{int(fraction['a'])}/{int(fraction['b'])}"
@@ -234,7 +238,10 @@ def _relative(clause: str) -> dict[str, str]:
         return {"factor": f"{1 - part if down else 1 + part:g}"}
     if (times := _TIMES.search(clause)) and float(times["n"] or times["x"]):
         factor = float(times["n"] or times["x"])
-        return {"factor": f"{1 / factor if down else factor:g}"}
+        # "Reduced by a factor of 4" and "by a factor of 0.25" say the same.
+        return {"factor": f"{1 / factor if down and factor > 1 else factor:g}"}
+    if multiplied := _MULTIPLIED.search(clause):
+        return {"factor": f"{float(multiplied['n']):g}"}
     if _HALF.search(clause):
         return {"factor": "0.5"}
     if _DOUBLE.search(clause):

@@ -114,8 +114,8 @@ def _against_neighbours(
     if entry.printed is None:
         return None
     local = entry.printed.local
-    before = next((spans[place] for place in range(index - 1, -1, -1) if spans[place]), None)
-    after = next((spans[place] for place in range(index + 1, len(spans)) if spans[place]), None)
+    before = _beside(range(index - 1, -1, -1), entry, entries, spans)
+    after = _beside(range(index + 1, len(spans)), entry, entries, spans)
     if before is None or after is None or before[0] > after[0]:
         return None
     impossible = local is None and entry.printed.year is not None
@@ -148,6 +148,13 @@ def _against_neighbours(
         + (f"; at {seconds_per_step:g} s a step the steps fit the likely date" if seconds_per_step and best else ""),
         at=best[0] if len(best) == 1 else None,
     )
+
+
+def _beside(
+    places: range, entry: Entry, entries: Sequence[Entry], spans: Sequence[tuple[datetime, datetime] | None]
+) -> tuple[datetime, datetime] | None:
+    """The span of the nearest entry of the same list."""
+    return next((spans[place] for place in places if spans[place] and entries[place].group == entry.group), None)
 
 
 def _candidates(entry: Entry, first: datetime, last: datetime) -> list[datetime]:

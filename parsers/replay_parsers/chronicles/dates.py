@@ -28,7 +28,7 @@ _DATES = tuple(
         rf"(?<![\d./-]){_YEAR}(?P<sep>[-./])(?P<month>[01]?\d)(?P=sep)(?P<day>[0-3]?\d|XX|\?\?)(?!\d|[-./]\d)",
         rf"{_YEAR}\s*年\s*(?P<month>[01]?\d)\s*月\s*(?:{_DAY}\s*[日号])?",
         rf"(?<!\d)(?P<month>[01]?\d)\s*月\s*{_DAY}\s*[日号]",
-        rf"\b{_MONTH}\s+{_DAY}(?:st|nd|rd|th)?(?!\d|:)(?:\s*,?\s*{_YEAR}\b)?",
+        rf"\b{_MONTH},?\s+{_DAY}(?:st|nd|rd|th)?(?!\d|:)(?:\s*,?\s*{_YEAR}\b)?",
         rf"(?<![\d.])\b{_DAY}(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}(?:\s*,?\s*{_YEAR})?\b",
         rf"(?<![\d./-])(?P<first>[0-3]?\d)(?P<sep>[/.-])(?P<second>[0-3]?\d)(?P=sep){_YEAR}(?!\d|[./-]\d)",
         r"(?<![\d.\w-])(?P<year>20\d\d)(?P<month>0[1-9]|1[0-2])(?P<day>0[1-9]|[12]\d|3[01])(?![\d.])",
@@ -37,6 +37,9 @@ _DATES = tuple(
 )
 
 # Only taken where a date must stand (a heading's or bullet's beginning): elsewhere 3/4 is a fraction.
+_SHORT_YEAR = re.compile(
+    r"^\W{0,3}(?P<year2>2\d)(?P<sep>[/.-])(?P<month>0?[1-9]|1[0-2])(?P=sep)(?P<day>0?[1-9]|[12]\d|3[01])(?![\d./-])"
+)
 _BARE = re.compile(r"^\W{0,3}(?P<month>0?[1-9]|1[0-2])(?P<sep>[-/.])(?P<day>0[1-9]|[12]\d|3[01]|[1-9])(?![\d./-]|\s*%)")
 
 _ZONE = (
@@ -45,7 +48,7 @@ _ZONE = (
     r"北京时间|Beijing(?: time)?|JZ(?: time)?)"
 )
 _TIME = re.compile(
-    r"^(?:[T_ ,，、\-–—(（\[]|at\b|around\b|~|\s)*"
+    r"^(?:[T_ ,，、\-–—(（\[)）\]]|at\b|around\b|~|\s)*"
     r"(?:(?P<half>凌晨|早上|上午|中午|下午|晚上|晚)\s*)?"
     r"(?:(?P<hour>[0-2]?\d)[:：](?P<minute>[0-5]\d)(?:[:：](?P<second>[0-5]\d)(?:\.\d+)?)?|"
     r"(?P<hour2>[0-2]?\d)\s*[点时]\s*(?:(?P<minute2>[0-5]?\d)\s*分?|(?P<thirty>半))?"
@@ -213,7 +216,7 @@ def find(text: str, *, bare: bool = False, day_first: bool = False) -> PrintedTi
     >>> find("on November 11, 2021 at 12:46pm PST").key
     '2021-11-11T12:46'
     """
-    patterns = (*_DATES, _BARE) if bare else _DATES
+    patterns = (*_DATES, _SHORT_YEAR, _BARE) if bare else _DATES
     best: PrintedTime | None = None
     for pattern in patterns:
         for found in pattern.finditer(text):
@@ -222,7 +225,9 @@ def find(text: str, *, bare: bool = False, day_first: bool = False) -> PrintedTi
                 continue
             groups = found.groupdict()
             best = PrintedTime(
-                year=int(groups["year"]) if groups.get("year") else None,
+                year=int(groups.get("year") or f"20{groups['year2']}")
+                if groups.get("year") or groups.get("year2")
+                else None,
                 month=month_day[0],
                 day=month_day[1],
                 ambiguous=month_day[2],

@@ -57,11 +57,11 @@ def _compatible(first: Draft, second: Draft) -> bool:
         if a is not None and b is not None and a != b:
             return False
     shared = first.detail.keys() & second.detail.keys()
-    return all(
-        first.detail[key] == second.detail[key]
-        for key in shared
-        if key not in ("flag", "certainty", "node", "direction", "factor")
-    )
+    loose = {"flag", "certainty", "node"}
+    if (first.after is None) != (second.after is None):
+        # A value told once tells the direction and the factor as well.
+        loose |= {"direction", "factor"}
+    return all(first.detail[key] == second.detail[key] for key in shared - loose)
 
 
 def merge(first: Draft, second: Draft) -> Draft:

@@ -42,9 +42,9 @@ class Part:
 class Entry:
     """One entry: its heading as printed, the time in it if any, and its parts in the order told.
 
-    ``label`` ends the ids of its incidents; ``began`` are the beginnings of event files named in it, in UTC;
-    ``likely`` is the time that it probably means, without zone, where the print cannot be right; ``logged`` are
-    the log records pasted into it.
+    ``label`` ends the ids of its incidents; ``group`` is the list of entries that it stands in; ``began`` are the
+    beginnings of event files named in it, in UTC; ``likely`` is the time that it probably means, without zone, where
+    the print cannot be right; ``logged`` are the log records pasted into it.
     """
 
     heading: str
@@ -52,6 +52,7 @@ class Entry:
     line: int
     printed: PrintedTime | None
     parts: tuple[Part, ...]
+    group: int = 0
     began: tuple[datetime, ...] = ()
     likely: datetime | None = None
     logged: tuple[LoggedRecord, ...] = ()
@@ -208,6 +209,7 @@ def read_entry(passage: Passage, tally: Tally, *, careful: bool = False) -> Entr
         line=passage.line,
         printed=passage.printed,
         parts=tuple(part.done() for part in reader.parts),
+        group=passage.group,
         began=tuple(reader.began),
         logged=tuple(reader.logged),
     )

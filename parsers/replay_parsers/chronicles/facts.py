@@ -28,6 +28,8 @@ _CLOCK = re.compile(
     r"is)\s(?:all\s)?(?:in\s)?(?P<zone>UTC\s?[+-]\d{1,2}(?::\d\d)?|[A-Z][A-Za-z]+/[A-Z]\w+|UTC|GMT|"
     r"[PEMC][SD]?T|CES?T|JST|KST|Beijing(?: time)?)\b"
     r"|时间[^。；]{0,10}(?P<zh>北京时间|UTC)"
+    r"|(?i:\b(?:time\s?zone|tz|clock|cluster|site)\b)[^.;]{0,40}?(?P<place>UTC\s?[+-]\d{1,2}(?::\d\d)?|"
+    r"[A-Z][A-Za-z]+/[A-Z]\w+)"
 )
 _SCALE = {"M": 1e6, "B": 1e9, "T": 1e12}
 
@@ -78,14 +80,16 @@ def run_facts(sections: Iterable[Section], title: str, tally: Tally) -> Facts:
                 if found := _RATE.search(sentence):
                     rates.setdefault(tested, float(found["n"]))
                     known = True
-                if (found := _CLOCK.search(sentence)) and (zone := zone_name(found["zone"] or found["zh"])):
+                if (found := _CLOCK.search(sentence)) and (
+                    zone := zone_name(found["zone"] or found["zh"] or found["place"])
+                ):
                     clock, known = clock or zone, True
                 if (found := _SETTING.match(sentence)) and len(metadata) < 100:
                     metadata.setdefault(found["name"].strip(), found["value"].strip())
                     known = True
                 tally.sentence(printed, block.line, understood=known)
     if found := _CLOCK.search(title):
-        clock = clock or zone_name(found["zone"] or found["zh"])
+        clock = clock or zone_name(found["zone"] or found["zh"] or found["place"])
     size = _PARAMETERS.search(title)
     return Facts(
         batch=batch,

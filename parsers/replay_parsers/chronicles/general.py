@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 
 from replay_parsers.chronicles import structure
+from replay_parsers.chronicles.beginnings import at_start
 from replay_parsers.chronicles.book import Style, assemble
 from replay_parsers.chronicles.encoding import read_document
 from replay_parsers.chronicles.markdown import Section, walk
@@ -27,7 +28,7 @@ def recognise(sample: Sample) -> float:
     outline = structure.outline(document, undated=_is_experiment)
     dated = [passage for passage in outline.passages if passage.printed is not None]
     headings = sum(1 for section in document.sections if section.level)
-    headed = sum(1 for section in document.sections if section.level and structure.at_start(section.heading, bare=True))
+    headed = sum(1 for section in document.sections if section.level and at_start(section.heading, bare=True))
     # A program's log also begins its lines with times, but to the second, and has no headings.
     by_program = sum(passage.printed is not None and passage.printed.second is not None for passage in dated)
     if by_program * 2 > len(dated) and not headed:
@@ -38,7 +39,9 @@ def recognise(sample: Sample) -> float:
         headings or any(line.lstrip().startswith(("-", "*", "|")) for line in sample.text.splitlines())
     ):
         return 0.5
-    if len(dated) >= 1 and headed:
+    if len(dated) >= 1 and (
+        headed or re.search(r"\b(?:log|journal|diary|chronicle)|日志|日记|记录", document.title, re.IGNORECASE)
+    ):
         return 0.4
     return 0.35 if sum(1 for passage in outline.passages if passage.printed is None) >= 2 else 0.0
 
@@ -59,4 +62,4 @@ def _is_experiment(section: Section) -> bool:
     return structure.names_experiment(section.heading) and not _PLANS.search(section.heading)
 
 
-PARSER = Parser(name=FORMAT, recognise=recognise, read=read, appends=False)
+PARSER = Parser(name=FORMAT, recognise=recognise, read=read, appends=False, surest=0.6)

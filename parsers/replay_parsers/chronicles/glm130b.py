@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 
 from replay_parsers.chronicles import clock, structure
+from replay_parsers.chronicles.beginnings import at_start
 from replay_parsers.chronicles.book import Style, assemble
 from replay_parsers.chronicles.encoding import read_document
 from replay_parsers.chronicles.markdown import walk
@@ -26,7 +27,7 @@ _HEADING = re.compile(r"^#{1,6}[ \t]+(\S.*)$", re.MULTILINE)
 def recognise(sample: Sample) -> float:
     """How sure it is that a file is such a logbook: dated headings, with launch names that carry a time stamp."""
     headings = [found[1] for found in _HEADING.finditer(sample.text)]
-    dated = sum(structure.at_start(heading) is not None for heading in headings)
+    dated = sum(at_start(heading) is not None for heading in headings)
     if dated < 2 or len(clock.launches(sample.text)) < 2:
         return 0.0
     return 0.95 if dated * 2 >= len(headings) else 0.7

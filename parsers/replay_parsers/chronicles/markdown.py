@@ -55,7 +55,8 @@ class BlockKind(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
     """A piece of a section: ``text`` without markup but with the backticks of code spans; ``line`` counts from 1;
-    ``indent`` is the number of columns before a bullet; ``raw`` holds a code block's lines as they are.
+    ``indent`` is the number of columns before a bullet; ``raw`` holds a code block's lines as they are, and of a
+    table's row the names of its columns.
     """
 
     kind: BlockKind
@@ -136,17 +137,21 @@ class _Walk:
         self._lines: list[str] = []
         self._start = 0
         self._indent = 0
+        self._head: tuple[str, ...] = ()
 
     def flush(self) -> None:
         if self._kind is not None and self._lines:
             text = plain(_joined(self._lines))
             if text:
-                block = Block(kind=self._kind, text=text, line=self._start, indent=self._indent)
+                head = self._head if self._kind is BlockKind.TABLE else ()
+                block = Block(kind=self._kind, text=text, line=self._start, indent=self._indent, raw=head)
                 self.sections[-1].blocks.append(block)
         self._kind, self._lines = None, []
 
     def begin(self, kind: BlockKind, text: str, line: int, indent: int = 0) -> None:
         self.flush()
+        if kind is not BlockKind.TABLE:
+            self._head = ()
         self._kind, self._lines, self._start, self._indent = kind, [text], line, indent
 
     def add(self, kind: BlockKind, text: str, line: int) -> None:
@@ -172,6 +177,7 @@ class _Walk:
     def drop_table_head(self) -> None:
         """What stands above a table's rule names its columns."""
         if self._kind is BlockKind.TABLE:
+            self._head = tuple(plain(cell) for cell in self._lines[-1].strip().strip("|").split("|"))
             self._kind, self._lines = None, []
 
     def drop_paragraph(self) -> None:

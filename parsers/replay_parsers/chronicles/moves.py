@@ -17,7 +17,7 @@ _ROLLBACK = any_of(
     (
         r"\broll(?:ed|ing|s)?[ -]?back\b|\brollbacks?\b|\brewind\w*|\bre-?wound\b",
         rf"\b(?:revert(?:ed|ing)?|went|go(?:ing)?|switch(?:ed|ing)?|return(?:ed|ing)?) (?:back )?to "
-        rf"(?:an? |the )?(?:\w+ ){{0,2}}?{_CHECKPOINT_WORD}",
+        rf"(?:an? |the )?(?:[\w.,]+ ){{0,2}}?{_CHECKPOINT_WORD}",
         r"\b(?:re-?start|resum|re-?load)\w* from (?:an? |the |some )?(?:previous|earlier|older)\b",
         r"回滚|回退|退回",
     )
@@ -30,6 +30,7 @@ _RESTART = any_of(
         r"^\W*re-?starts?\b|\b(?:to|and|then|we|i|must|had to|another|a|one|forced) re-?start\b",
         r"\bresum(?:ed|es|ing)\b|\bresume (?:training|from|the|at|with)\b",
         r"\bre-?launch(?:ed|ing)?\b(?! (?:an)?other\b)|\bre-?queued?\b|\bre-?submit(?:ted|ting)?\b",
+        r"\bwarm-?start(?:ed|ing)?\b(?= (?:from|at|the))",
         r"\bcontinu(?:e|ed|es|ing) (?:the )?(?:training )?from\b",
         r"\b(?:re-?)?load(?:ed|ing|s)? (?:the )?(?:\w+ ){0,3}from\b|\b(?:re-?)?load(?:ed|"
         r"ing) (?:the )?(?:\w+ )?(?:checkpoint|ckpt)\b",
@@ -65,7 +66,7 @@ _SAVED = re.compile(
 )
 _SKIP = re.compile(
     r"\b(?:skip(?:ped|ping|s)?|leav\w* out|left out|omit\w*|dropp?(?:ed|ing|"
-    r"s)?(?= (?:the )?\d[\d,]* (?:data )?batches))\b|跳过|略过",
+    r"s)?(?= (?:the )?(?:\d[\d,]* (?:data )?)?batches))\b|跳过|略过",
     re.IGNORECASE,
 )
 _NO_SKIP = re.compile(
@@ -106,7 +107,7 @@ def restarts(clause: str) -> list[Draft]:
             step = effective_step(clause, loaded=True)
         if step is None:
             points = positions(behind)
-            step = points[0].value if points and re.search(r"\bat\b|在|于", behind[: points[0].start]) else None
+            step = points[0].value if points and re.search(r"\bat\b|@|在|于", behind[: points[0].start]) else None
         return [Draft(kind=K.RESTART, step=step)]
     return []
 

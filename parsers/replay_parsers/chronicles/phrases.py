@@ -67,8 +67,10 @@ _NAMED_NODE = re.compile(
 )
 # Words with a number that name something else: checkpoints, versions, sizes, experiments.
 _NOT_A_NODE = re.compile(
-    r"(?:global[_-]?)?(?:steps?|iter(?:ation)?s?|ckpt|checkpoint|pr|exp|experiment|tp|pp|dp|mp|cuda|cu|fp|bf|int|mt|epoch|round|lr|beta|"
-    r"seed|bs|gbs|mbs|bsz|adam|sha|utc|gmt|seq|gpt|bloom|glm|opt|llama|tr|page|issue|layer|run|version|part|table|figure|fig|phase|"
+    r"(?:global[_-]?)?(?:steps?|iter(?:ation)?s?|ckpt|checkpoint|pr|exp|experiment|tp|pp|dp|mp|cuda|cu|"
+    r"fp|bf|int|mt|epoch|round|lr|beta|"
+    r"seed|bs|gbs|mbs|bsz|adam|sha|utc|gmt|seq|gpt|bloom|glm|opt|llama|tr|page|issue|layer|run|version|"
+    r"part|table|figure|fig|phase|"
     r"stage|day|week|attempt|no|zero|top|job|slurm|commit|torch|python|nccl|megatron|deepspeed|std)[-_]?\d+[a-z]?"
     r"|[a-z][-_]?\d{1,3}[a-z]?",
     re.IGNORECASE,

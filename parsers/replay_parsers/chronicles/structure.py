@@ -9,8 +9,10 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from replay_parsers.chronicles import dates
+from replay_parsers.chronicles.beginnings import at_start, is_labelled
 from replay_parsers.chronicles.dates import PrintedTime
 from replay_parsers.chronicles.markdown import Block, BlockKind, Document, Section
+from replay_parsers.chronicles.tables import dated_row
 
 _EXPERIMENT = re.compile(
     r"\b(?:exp(?:eriment)?|run|attempt|trial|round|phase|try|restart|incident|实验|"
@@ -27,13 +29,15 @@ _PUNCTUATION = r"[\s\W_]*"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
     """One entry's text: ``heading`` as printed (its locator), ``title`` what it says beside the date, ``label`` the
-    end of the incident's id, ``blocks`` what stands below."""
+    end of the incident's id, ``group`` the list that it stands in (entries of one list follow each other in time),
+    ``blocks`` what stands below."""
 
     heading: str
     title: str
     label: str
     line: int
     printed: PrintedTime | None
+    group: int = 0
     blocks: tuple[Block, ...] = ()
 
 
@@ -62,16 +66,6 @@ def names_experiment(heading: str) -> bool:
     return bool(_EXPERIMENT.search(heading) or _EXPERIMENT_AT_END.search(heading))
 
 
-def at_start(text: str, *, bare: bool = False, day_first: bool = False) -> PrintedTime | None:
-    """The time with which ``text`` begins, None when it begins otherwise."""
-    printed = dates.find(text, bare=bare, day_first=day_first)
-    if printed is None or not re.fullmatch(
-        _PUNCTUATION + r"(?:\w{3,9}day\W{1,2}|(?:周|星期).\W?)?", text[: printed.start]
-    ):
-        return None
-    return printed
-
-
 def outline(
     document: Document, *, undated: Callable[[Section], bool] = lambda _: False, bullets: bool = True
 ) -> Outline:
@@ -84,8 +78,26 @@ def outline(
     finder = _Finder(undated=undated, bullets=bullets, day_first=day_first, title=_title(document))
     for section in document.sections:
         finder.section(section)
+    if bullets and not finder.passages and (whole := _whole(document)):
+        return Outline(passages=(whole,), others=(), day_first=day_first)
     passages = _with_years(finder.passages, document)
     return Outline(passages=tuple(passages), others=tuple(finder.others), day_first=day_first)
+
+
+def _whole(document: Document) -> Passage | None:
+    """A book of one day: a date in the title or in a line "Date: ..." dates all that stands in it."""
+    title = next((section for section in document.sections if section.level), None)
+    lines = [block.text for section in document.sections for block in section.blocks[:3]]
+    labelled = (at_start(text, bare=True) for text in lines[:12] if is_labelled(text))
+    printed = next((time for time in labelled if time is not None and time.day is not None), None)
+    if printed is None and title is not None:
+        printed = dates.find(title.heading)
+    if title is None or printed is None or printed.day is None or printed.year is None:
+        return None
+    blocks = [block for section in document.sections for block in section.blocks if not is_labelled(block.text)]
+    return Passage(
+        heading=title.heading, title="", label=printed.key, line=title.line, printed=printed, blocks=tuple(blocks)
+    )
 
 
 def _title(document: Document) -> Section | None:
@@ -116,11 +128,13 @@ class _Finder:
     title: Section | None = None
     passages: list[Passage] = field(default_factory=list)
     others: list[Section] = field(default_factory=list)
+    _sections: int = 0
     _level: int = 0
     _open: bool = False
     _day: PrintedTime | None = None
 
     def section(self, section: Section) -> None:
+        self._sections += 1
         printed = self._heading_date(section)
         if printed is None and self._day is not None and section.level > self._level:
             printed = self._timed(section.heading)
@@ -163,7 +177,9 @@ class _Finder:
         return self._open and section.level > self._level and self.passages[-1].line != section.line
 
     def _begin(self, heading: str, title: str, label: str, line: int, printed: PrintedTime | None, level: int) -> None:
-        passage = Passage(heading=heading, title=title, label=label, line=line, printed=printed)
+        # Headings of one level are one list, bullets and rows of one section another.
+        group = -level if level else self._sections
+        passage = Passage(heading=heading, title=title, label=label, line=line, printed=printed, group=group)
         self.passages.append(passage)
         self._open = True
         if level:
@@ -174,22 +190,21 @@ class _Finder:
         self.passages[-1] = replace(self.passages[-1], blocks=(*self.passages[-1].blocks, *blocks))
 
     def _blocks(self, blocks: Sequence[Block]) -> None:
-        inside_bullet = -1
         for block in blocks:
+            if self.bullets and block.kind is BlockKind.TABLE:
+                block = dated_row(block, day_first=self.day_first)
             printed = self._block_time(block) if self.bullets else None
             if printed is not None:
                 heading = block.text if len(block.text) <= 80 else block.text[:77] + "..."
                 title = _without(block.text, printed)
                 self._begin(heading, "", printed.key, block.line, printed, 0)
                 self._extend([replace(block, text=title)] if title else [])
-                inside_bullet = block.indent if block.kind is BlockKind.BULLET else -1
             elif self._open:
                 self._extend([block])
             elif self.others:
                 self.others[-1].blocks.append(block)
             else:
                 self.others.append(Section(heading="", level=0, line=block.line, blocks=[block]))
-        del inside_bullet
 
     def _block_time(self, block: Block) -> PrintedTime | None:
         """The time at which a block begins an entry of its own."""
@@ -235,7 +250,9 @@ class _Finder:
         return replace(printed, year=later.year, month=later.month, day=later.day)
 
 
-_WEEKDAY = re.compile(r"(?:\w{3,6}day|mon|tue|wed|thu|fri|sat|sun|(?:周|星期).)[\W_]*", re.IGNORECASE)
+_WEEKDAY = re.compile(
+    r"(?:(?:day|week|d|w)\s?\d{1,4}[\W_]*)?(?:\w{3,6}day|mon|tue|wed|thu|fri|sat|sun|(?:周|星期).)[\W_]*", re.IGNORECASE
+)
 # The end of a span of time: "10:05–11:30 maintenance", and a weekday behind the date.
 _UNTIL = re.compile(r"^\s?[-–—~]\s?\d{1,2}[:：]\d\d\b|^\s?\((?:mon|tue|wed|thu|fri|sat|sun)\w{0,6}\)", re.IGNORECASE)
 
@@ -245,7 +262,7 @@ def _without(text: str, printed: PrintedTime) -> str:
     ahead = text[: printed.start].strip(" #*_[(-–—")
     behind = _UNTIL.sub("", text[printed.end :])
     rest = behind if not ahead or _WEEKDAY.fullmatch(ahead) else f"{ahead} {behind}"
-    return rest.strip(" -–—:：|)]】*_,，")
+    return rest.lstrip(" -–—:：|)]】*_,，").rstrip(" |")
 
 
 def _with_years(passages: list[Passage], document: Document) -> list[Passage]:

@@ -99,6 +99,57 @@ def test_a_dated_title_is_no_entry_of_its_own() -> None:
     assert told(records) == [("2024-05-06", K.NODE_FAILURE, None)]
 
 
+def test_a_table_may_have_its_date_and_step_in_any_column() -> None:
+    text = (
+        "| # | Start | End | Step | Root cause | Fix |\n|---|---|---|---|---|---|\n"
+        "| 1 | 2024-08-01 03:12 | 04:40 | 10200 | GPU fell off the bus on n114 | swapped node, resumed from 10000 |\n"
+        "| 2 | 2024-08-09 | | 30120 | loss spike | rolled back to 30000, skipped 500 steps, LR x0.8 |\n"
+    )
+    records = parse(text)
+    assert told(records) == [
+        ("2024-08-01T03:12", K.GPU_FAILURE, None),
+        ("2024-08-01T03:12", K.NODE_REPLACEMENT, None),
+        ("2024-08-01T03:12", K.RESTART, 10000),
+        ("2024-08-09", K.LOSS_SPIKE, 30120),
+        ("2024-08-09", K.ROLLBACK, 30000),
+        ("2024-08-09", K.SKIP_BATCHES, None),
+        ("2024-08-09", K.LR_CHANGE, 30000),
+    ]
+    assert one(records, K.LR_CHANGE).detail["factor"] == "0.8"
+
+
+def test_days_of_the_run_and_weekdays_may_stand_before_the_date() -> None:
+    records = parse(
+        "- **Day 2 (Tue 4 Feb 2025)** 06:30 job died, resumed @ step 1,750\n"
+        "- **Day 9 (Tue 11 Feb 2025)** Node failure\n"
+    )
+    assert told(records) == [
+        ("2025-02-04T06:30", K.CRASH, None),
+        ("2025-02-04T06:30", K.RESTART, 1750),
+        ("2025-02-11", K.NODE_FAILURE, None),
+    ]
+
+
+def test_a_book_of_one_day_is_dated_by_its_title_or_a_line() -> None:
+    by_line = "# Training log\n\nTime: October, 15 2022 19:00\n\n## Comment\n\nThe loss became NaN. We halved the lr.\n"
+    assert told(parse(by_line)) == [("2022-10-15T19:00", K.NAN_LOSS, None), ("2022-10-15T19:00", K.LR_CHANGE, None)]
+    by_title = "# Training log of 15 October 2022\n\n## Comment\n\nThe loss became NaN.\n"
+    assert told(parse(by_title)) == [("2022-10-15", K.NAN_LOSS, None)]
+
+
+def test_dates_may_be_labelled_and_have_two_digits_of_the_year() -> None:
+    records = parse("### 训练时间：25/1/20\nloss 停滞在5左右\n### 训练时间：25/1/21\n节点故障\n")
+    assert told(records) == [("2025-01-20", K.PLATEAU, None), ("2025-01-21", K.NODE_FAILURE, None)]
+
+
+def test_lists_of_different_kinds_need_not_follow_each_other_in_time() -> None:
+    text = (
+        "## Failures\n- 2024-08-01 Node failure\n- 2024-08-09 Node failure\n"
+        "## Changes\n- 2024-08-02 halved lr\n- 2024-08-03 halved lr\n"
+    )
+    assert not parse(text).findings
+
+
 # --- times ----------------------------------------------------------------------------------------------------
 
 

@@ -40,6 +40,7 @@ ACTIONS: tuple[Term, ...] = (
         rf"that )*(?:\w+ )?{_MACHINES}",
         rf"{_OUT} (?:the |a |one |bad |faulty |slow |culprit |this |that |out )*(?:\w+ )?{_MACHINES}",
         r"\b(?:swapp?\w*|replac\w*)\b..25..\bspare\b|\bspare (?:node|host|machine)\b",
+        r"\b(?:pulled|taken|took|pull|take)\b..20..\b(?:out of|from) (?:the )?(?:rotation|service|pool)\b",
         r"\bkick\w*\b..20..\bout\b|\banother node pool|\bnew node pool",
         rf"\b{_MACHINES}..12..\b(?:was|were|been|got) (?:removed|replaced|swapped|excluded|drained)",
         r"\b(?:replac|swap|remov|exclud|drain|cordon)\w* (?:out |the |gpu )*[a-z]{1,10}[-_]?\d{2,6}\b|"
@@ -70,7 +71,7 @@ ACTIONS: tuple[Term, ...] = (
     ),
     term(
         K.WAIT,
-        r"\bno (?:action|intervention)(?: taken| needed| required)?\b",
+        r"\bleft it alone\b|\blet it run\b|\bno (?:action|intervention)(?: taken| needed| required)?\b",
         r"\b(?:will|just|let's|decided to) (?:wait|keep (?:watching|going)|monitor|watch)\b",
         r"继续观察|暂不处理|先观察",
     ),
@@ -91,7 +92,7 @@ ACTIONS: tuple[Term, ...] = (
         r"corpus|corpora|data mix\w*|mixture)\b"
         r"(?! ?load)",
         r"\b(?:add(?:ed|ing|s)?|remov\w*|drop(?:ped|ping|s)?|delet\w*|filter\w*) (?!steps?|"
-        r"iterations?)..25..\b(?:data(?:sets?)?|corpus|shards?|"
+        r"iterations?)..50..\b(?:data(?:sets?)?|corpus|shards?|"
         r"documents)\b",
         r"\b(?:self-supervised|text)[ -](?:pre-?training )?only\b|\bnew data mix\w*|\bremov\w* (?:them|"
         r"it|the noisy)\b",
@@ -149,7 +150,8 @@ ACTIONS: tuple[Term, ...] = (
     ),
     term(
         K.OPTIMIZER_RESET,
-        r"\b(?:reset|resetting|re-?initiali[sz]\w*|discard\w*)\b (?:the )?(?:\w+ )?(?:optim\w*|adam\w*)|"
+        r"\brebuil\w+ (?:the )?optimi[sz]er state|\b(?:reset|resetting|re-?initiali[sz]\w*|"
+        r"discard\w*)\b (?:the )?(?:\w+ )?(?:optim\w*|adam\w*)|"
         r"\boptimi[sz]er(?: states?)? (?:was |is |were )?reset",
         r"重置..4..(?:优化器|optimizer)",
         unless=(r"\bnext, will\b|\bonly to realize\b",),

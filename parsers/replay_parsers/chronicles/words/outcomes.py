@@ -16,7 +16,8 @@ OUTCOMES: tuple[Term, ...] = (
     term(
         K.RECOVERED,
         r"\bseems? (?:to be )?(?:\w+ )?stable\b|\b(?:is|was|became|remained|running) (?:now )?stable\b",
-        r"^\W*stable\b|\bstable (?:so far|since|again|afterwards)\b|\bno (?:more |further )(?:spikes?|"
+        r"^\W*stable (?:so far|since|again|now|after|until|for)\b|\bstable (?:so far|since|again|"
+        r"afterwards)\b|\bno (?:more |further )(?:spikes?|"
         r"issues|problems|crashes)\b",
         r"\bback to (?:normal|its? usual)\b|\bsolved the (?:problem|issue)\b|\bthat (?:fixed|solved) it\b",
         r"\b(?:copy|copied|copying|restor\w+) (?:the )?\w+ (?:back )?from (?:the |a )?backup",
@@ -46,6 +47,7 @@ OUTCOMES: tuple[Term, ...] = (
         r"\brecover\w*\b..20..\b(?:automatic\w*|by (?:itself|themselves)|on (?:its|their) own)",
         r"\b(?:luckily|quickly|eventually|mostly|fully|soon) (?:it )?recover(?:ed|ing|s)\b|"
         r"\bit recovered\b|\bloss recovered\b",
+        r"\bself-?heal(?:ed|ing|s)?\b",
         r"\bcame (?:back )?down (?:by itself|on its own)\b|\b(?:some|about|took|in) ~?\d+ (?:iterations|"
         r"steps) to recover\b",
         r"(?:自动|自行|自己)恢复了?",

@@ -88,6 +88,8 @@ SYMPTOMS: tuple[Term, ...] = (
         r"registered|see) )*"
         r"(?:[A-Za-z]+ )?(?:spikes?|glitch)\b",
         r"\bspiked\b",
+        r"\bloss\b..15..\b(?:increas\w*|rose|rising|climb\w*|going up|went up|"
+        r"gone up)\b..12..\b(?:rapid\w*|sharp\w*|sudden\w*|again|quick\w*)",
         r"loss..15..(?:尖峰|波动|突增|飙升|spike)",
         r"损失..8..(?:尖峰|波动|突增|飙升|突刺)",
         unless=(
@@ -150,6 +152,7 @@ SYMPTOMS: tuple[Term, ...] = (
         r"\bunexpected(?:ly)? (?:terminat|end|exit|stop)\w*|\bterminat\w* unexpectedly",
         r"\b(?:job|process|run|training|worker)\b..15..\b(?:died|dies|was killed|got killed|killed|"
         r"exited|aborted|segfault\w*)",
+        r"\btraining (?:has |was )?(?:temporarily |suddenly )?(?:stopped|interrupted)\b|训练(?:停止|中止)",
         r"\bkilled by\b|\bsegfault\w*|\bsegmentation fault|\bpreempt(?:ed|ion)\b",
         r"意外终止|异常退出|崩溃|进程..4..(?:退出|挂)|被杀|训练中断",
         unless=(r"\bcrashed? test\b", r"\bif\b..30..\bcrash", r"\bmanually killed\b"),

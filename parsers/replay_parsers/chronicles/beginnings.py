@@ -1,0 +1,32 @@
+"""Dates at the beginning of a line, with what people write before them: labels, days of the run, weekdays."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from replay_parsers.chronicles import dates
+from replay_parsers.chronicles.dates import PrintedTime
+
+# "Date: 25/1/20", "训练时间：25/1/20"; "Day 2 (Tue 4 Feb 2025)", "Monday, 6 May".
+_LABEL = re.compile(r"^[\W_]{0,3}(?:(?:date|time|when|day|日期|时间|训练时间|日志)\w{0,6})\s?[:：]\s?", re.IGNORECASE)
+_BEFORE_DATE = re.compile(
+    r"[\W_]*(?:(?:day|week|d|w)\s?\d{1,4}\b[\W_]*)?(?:(?:\w{3,6}day|mon|tue|wed|thu|fri|sat|"
+    r"sun)[\W_]{1,3}|(?:周|星期).[\W_]?)?",
+    re.IGNORECASE,
+)
+
+
+def at_start(text: str, *, bare: bool = False, day_first: bool = False) -> PrintedTime | None:
+    """The time with which ``text`` begins, None when it begins otherwise."""
+    label = _LABEL.match(text) if bare else None
+    shift = label.end() if label else 0
+    printed = dates.find(text[shift:], bare=bare, day_first=day_first)
+    if printed is None or not _BEFORE_DATE.fullmatch(text[shift : shift + printed.start]):
+        return None
+    return replace(printed, start=printed.start + shift, end=printed.end + shift)
+
+
+def is_labelled(text: str) -> bool:
+    """Whether ``text`` begins with a label such as "Date:" or "时间："."""
+    return _LABEL.match(text) is not None

@@ -1,0 +1,32 @@
+"""Rows of tables that log what happened: a date in one of the first columns, perhaps a step in another."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from replay_parsers.chronicles.beginnings import at_start
+from replay_parsers.chronicles.markdown import Block
+
+_STEP_COLUMN = re.compile(r"^\W*(?:step|iteration|iter|update|步数?)s?\W*$", re.IGNORECASE)
+_NUMBER = re.compile(r"^\d[\d,_]*(?:\.\d+)?k?$")
+
+
+def dated_row(block: Block, *, day_first: bool = False) -> Block:
+    """A table's row with its date first, and its step, if a column holds one, beside what it says."""
+    cells = [cell.strip() for cell in block.text.strip().strip("|").split("|")]
+    dated = next((place for place, cell in enumerate(cells[:4]) if at_start(cell, day_first=day_first)), None)
+    if dated is None:
+        return block
+    step = next(
+        (
+            cell
+            for name, cell in zip(block.raw, cells, strict=False)
+            if _STEP_COLUMN.match(name) and _NUMBER.match(cell)
+        ),
+        None,
+    )
+    told = [cell for cell in cells if re.search(r"[A-Za-z\u4e00-\u9fff]{3}", cell) and cell is not cells[dated]]
+    if step and told:
+        told[0] += f" at step {step}"
+    return replace(block, text=" | ".join([cells[dated], *told]))
