@@ -23,6 +23,9 @@ WORTH_IT = 256 << 10
 """Smaller blocks are read line by line."""
 
 _MOST_COLUMNS = 62
+_MOST_BRACKETS = 256
+"""More opening brackets on one line are left to the careful reader: Arrow's descends into them until its stack ends,
+and the process with it."""
 SHORTEST_RUNS = 64
 """On average so many records in a row must have the same keys."""
 
@@ -51,7 +54,7 @@ class _Run:
 
 def add_block(raw: bytes, lines: int, axis: Axis, book: Book) -> bool:
     """Add all records of a block of whole ``lines``; false, with nothing done, when it is not as plain as that."""
-    if len(raw) < WORTH_IT or not raw.startswith(b"{"):
+    if len(raw) < WORTH_IT or not _is_shallow(raw, lines):
         return False
     columns = _columns(raw)
     # A blank line, or two objects on one, and the lines would not be counted as elsewhere.
@@ -74,6 +77,18 @@ def add_block(raw: bytes, lines: int, axis: Axis, book: Book) -> bool:
             times = None if run.times is None else run.times[first:end]
             book.scalars.add_many(run.steps[first:end], run.tags, run.values[first:end], times)
     return True
+
+
+def _is_shallow(raw: bytes, lines: int) -> bool:
+    """Whether each of the ``lines`` holds objects of its own, none of them nested without bound."""
+    if not raw.startswith(b"{") or raw.count(b"}\n{") + raw.count(b"}\r\n{") != lines - 1:
+        return False
+    if raw.count(b"{") == lines and b"[" not in raw:
+        return True
+    data = np.frombuffer(raw, np.uint8)
+    opening = np.flatnonzero((data == ord("{")) | (data == ord("[")))
+    before_ends = np.searchsorted(opening, np.flatnonzero(data == ord("\n")))
+    return int(np.diff(before_ends, prepend=0).max(initial=0)) <= _MOST_BRACKETS
 
 
 def _are_first_tellings(runs: list[_Run], book: Book) -> bool:

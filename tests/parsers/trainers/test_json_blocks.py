@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +109,31 @@ INTRICATE = {
 @pytest.mark.parametrize("name", INTRICATE)
 def test_intricate_ones_come_out_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     assert_same(*both_ways(tmp_path / "log.jsonl", INTRICATE[name], monkeypatch)[:2])
+
+
+DEEP = {
+    "on one line": '{"step": 2, "loss": 2.5, "a": ' + '{"a": ' * 60_000 + "1" + "}" * 60_001 + "\n",
+    "over many lines": '{"a":\n' * 60_000 + "1" + "}\n" * 60_000,
+    "lists": '{"step": 2, "loss": 2.5, "a": ' + "[" * 300_000 + "]" * 300_000 + "}\n",
+    "behind closing brackets in a text": '{"step": 2, "b": "' + "}" * 60_000 + '", "a": ' + '{"a": ' * 60_000 + "\n",
+}
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_deep_nesting_does_not_end_the_process(tmp_path: Path, name: str) -> None:
+    """In a process of its own, since Arrow's reader used to run out of stack on it."""
+    path = tmp_path / "deep.jsonl"
+    path.write_text(lines({"step": 1, "loss": 2.5}) + DEEP[name] + lines({"step": 3, "loss": 2.25}))
+    program = (
+        "import sys; from pathlib import Path; from replay_parsers.parser import Request\n"
+        "from replay_parsers.trainers.json_lines import PARSER\n"
+        "path = Path(sys.argv[1])\n"
+        "pieces = list(PARSER.read(Request(path=path, source='deep', run='deep')))\n"
+        "print(*sorted({step for piece in pieces for step in piece.scalars.step.tolist()}))"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert set(done.stdout.split()) >= {"1", "3"}
 
 
 NUMBER = st.one_of(
