@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -12,7 +12,7 @@ from typing import Any
 
 from replay_parsers.files import sample
 from replay_parsers.parser import ENTRY_POINT_GROUP, Parser, Request, Sample
-from replay_parsers.records import Coverage, Records, Scalars
+from replay_parsers.records import Coverage, Records, Run, Scalars
 
 # Each module defines PARSER.  They are named rather than imported so that reading a text log does not pay for
 # the compiler that the event-file decoder brings.
@@ -22,7 +22,6 @@ BUILT_IN = (
     "replay_parsers.chronicles.glm130b",
     "replay_parsers.chronicles.bloom",
     "replay_parsers.chronicles.opt",
-    "replay_parsers.chronicles.general",
     "replay_parsers.trainers.megatron",
     "replay_parsers.trainers.fairseq",
     "replay_parsers.trainers.huggingface",
@@ -36,46 +35,80 @@ BUILT_IN = (
     "replay_parsers.trainers.json_lines",
     "replay_parsers.trainers.csv_log",
     "replay_parsers.trainers.key_value",
+    # Last, since it takes the longest to say no, and is asked only where no other is as sure as it could be.
+    "replay_parsers.chronicles.general",
 )
 
 CONFIDENT_ENOUGH = 0.3
 
 
 class UnknownFormatError(ValueError):
-    """No parser recognises the file.  The message says what was tried and how sure each parser was."""
+    """No parser recognises the file.  The message says how many were tried, and which of them were in doubt.
+
+    ``tried`` holds the confidence of each.
+    """
+
+    def __init__(self, message: str, tried: Mapping[str, float] | None = None) -> None:
+        super().__init__(message)
+        self.tried: Mapping[str, float] = tried or {}
 
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """The parser that is most sure of a file, and what every other one said (``tried``: name to confidence)."""
+    """The parser that is most sure of a file, and what those said that were asked (``tried``: name to confidence)."""
 
     parser: Parser
     confidence: float
     tried: Mapping[str, float]
 
 
+def all_parsers() -> Iterator[Parser]:
+    """The built-in parsers, then those that other packages provide by entry point.
+
+    Each is imported when its turn comes: whoever has found the right one pays for no others.
+    """
+    for name in BUILT_IN:
+        yield _built_in(name)
+    yield from _provided()
+
+
 @cache
-def all_parsers() -> tuple[Parser, ...]:
-    """The built-in parsers, then those that other packages provide by entry point."""
-    built_in = [import_module(name).PARSER for name in BUILT_IN]
-    provided = [entry.load() for entry in entry_points(group=ENTRY_POINT_GROUP)]
-    return (*built_in, *provided)
+def _built_in(name: str) -> Parser:
+    parser: Parser = import_module(name).PARSER
+    return parser
+
+
+@cache
+def _provided() -> tuple[Parser, ...]:
+    return tuple(entry.load() for entry in entry_points(group=ENTRY_POINT_GROUP))
 
 
 def detect(path: Path | Sample) -> Detection:
-    """Find the parser for a file by its content.
+    """Find the parser for a file by its content: the surest, of equally sure ones the first.
+
+    Parsers are asked in turn until one is certain; one that could at most be as sure as another is not asked.
 
     Raises :class:`UnknownFormatError` when no parser is sure enough, :class:`OSError` when the file cannot be
     opened.
     """
     seen = path if isinstance(path, Sample) else sample(Path(path))
-    tried = {parser.name: parser.recognise(seen) for parser in all_parsers()}
-    best = max(all_parsers(), key=lambda parser: tried[parser.name])
-    if tried[best.name] < CONFIDENT_ENOUGH:
-        order = sorted(tried.items(), key=lambda item: -item[1])
-        said = ", ".join(f"{name} {confidence:.2f}" for name, confidence in order)
-        raise UnknownFormatError(f"{seen.path}: no parser recognises it (tried {said})")
-    return Detection(best, tried[best.name], tried)
+    tried: dict[str, float] = {}
+    best: tuple[float, Parser] | None = None
+    for parser in all_parsers():
+        if best is not None and best[0] >= parser.surest:
+            continue
+        confidence = tried[parser.name] = parser.recognise(seen)
+        if best is None or confidence > best[0]:
+            best = confidence, parser
+    if best is None or best[0] < CONFIDENT_ENOUGH:
+        raise UnknownFormatError(f"{seen.path}: {_not_recognised(tried)}", tried)
+    return Detection(best[1], best[0], tried)
+
+
+def _not_recognised(tried: Mapping[str, float]) -> str:
+    doubtful = sorted((item for item in tried.items() if item[1] > 0), key=lambda item: -item[1])
+    nearest = ", ".join(f"{name} {confidence:.2f}" for name, confidence in doubtful)
+    return f"no parser recognises it ({len(tried)} formats tried{f', nearest: {nearest}' if nearest else ''})"
 
 
 def stream(
@@ -122,7 +155,7 @@ def join(pieces: list[Records]) -> Records:
     return replace(
         pieces[-1],
         start=pieces[0].start,
-        run=next((piece.run for piece in pieces if piece.run), None),
+        run=_joined_run([piece.run for piece in pieces if piece.run]),
         events=tuple(event for piece in pieces for event in piece.events),
         scalars=Scalars.concatenate(piece.scalars for piece in pieces),
         problems=tuple(problem for piece in pieces for problem in piece.problems),
@@ -137,3 +170,18 @@ def join(pieces: list[Records]) -> Records:
             other=other,
         ),
     )
+
+
+def _joined_run(told: list[Run]) -> Run | None:
+    """What the pieces say of the run as one: a later word counts, metadata and sources add up."""
+    if not told:
+        return None
+    known: dict[str, Any] = {}
+    metadata: dict[str, str] = {}
+    sources: dict[str, None] = {}
+    for run in told:
+        said = {one.name: getattr(run, one.name) for one in fields(Run)}
+        known |= {name: value for name, value in said.items() if value not in (None, "", ())}
+        metadata |= run.metadata
+        sources |= dict.fromkeys(run.sources)
+    return replace(told[-1], **(known | {"metadata": metadata, "sources": tuple(sources)}))

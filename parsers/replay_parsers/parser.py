@@ -57,9 +57,11 @@ class Parser:
     never raises for what is in the file: it returns problems.  It may raise :class:`OSError`.
     ``appends`` tells a log that grows at its end from a document that is edited as a whole (a timeline, a
     JSON file): a document is always read from its beginning, and a changed one replaces what it said before.
+    ``surest`` is the most confidence that it ever has: it is not asked where another parser has as much.
     """
 
     name: str
     recognise: Callable[[Sample], float]
     read: Callable[[Request], Iterator[Records]]
     appends: bool = True
+    surest: float = 1.0

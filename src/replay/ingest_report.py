@@ -17,6 +17,7 @@ from replay.storage.reports import IngestReport, Progress, ProgressCallback, Sou
 from replay_parsers.records import Problem, ProblemKind
 
 EXAMPLES = 3
+NAMES = 10
 
 
 @contextmanager
@@ -91,9 +92,20 @@ def _summary(sources: Sequence[SourceReport], folder: Path) -> str:
     for source in sources:
         counts[source.status] = counts.get(source.status, 0) + 1
     told = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
+    unknown = [source for source in sources if source.tried]
     unclear = sum(source.coverage.not_understood > 0 or bool(source.problems) for source in sources)
     rest = f"; {unclear} with something not understood or not readable" if unclear else ""
-    return f"{len(sources)} sources in {folder}: {told or 'none found'}{rest}"
+    return f"{len(sources)} sources in {folder}: {told or 'none found'}{rest}{_not_recognised(unknown)}"
+
+
+def _not_recognised(unknown: Sequence[SourceReport]) -> str:
+    """What was not understood as anything, by name, and once what it was tried as."""
+    if not unknown:
+        return ""
+    names = [visible(Path(source.source).name) for source in unknown[:NAMES]]
+    names += ["..."] if len(unknown) > NAMES else []
+    tried = ", ".join(dict.fromkeys(name for source in unknown for name in source.tried))
+    return f"\nnot recognised: {len(unknown)} ({', '.join(names)}), tried as {tried}"
 
 
 def _as_json(source: SourceReport) -> dict[str, object]:

@@ -108,14 +108,25 @@ def test_what_should_have_been_readable_is_an_error_and_the_rest_is_kept(store: 
     (logs / "half.gz").write_bytes(b"\x1f\x8b\x08\0\0\0\0\0\0\x03\xff\xff\xff\xff\xff\xff")
     found = reports(store, logs, logs / "absent", Path("s3://bucket/run"), Path("nul\0character"))
     assert found["good.log"].status == "ingested"
-    assert {found[name].status for name in found if name != "good.log"} == {"failed"}
-    assert "toy-log 0.00" in found["unknown.txt"].problems[0].message, "what was tried is told"
-    assert found["unknown.txt"].problems[0].kind is ProblemKind.NOT_UNDERSTOOD
+    assert {found[name].status for name in found if name not in ("good.log", "unknown.txt")} == {"failed"}
     assert "no parser recognises it" in found["events.out.tfevents.7.host"].reason, "its name says it should be read"
     assert "nowhere" in found["broken"].reason
     assert "damaged" in found["half.gz"].reason or "cannot be read" in found["half.gz"].reason
     assert "no such file" in found["absent"].reason
-    assert len(store.problems()) == 4, "those that exist are on record"
+    assert len(store.problems()) == 3, "those that exist are on record"
+
+
+def test_an_unknown_file_is_an_error_only_where_it_was_named(store: EventStore, logs: Path) -> None:
+    (logs / "unknown.txt").write_text("what is this?\n")
+    in_folder = store.ingest([logs])
+    assert [(one.status, one.tried) for one in in_folder.sources] == [("skipped", ("toy-log", "toy-document"))]
+    assert in_folder.exit_code == 0
+    assert "no parser recognises it (2 formats tried)" in in_folder.sources[0].reason
+    assert list(store.ledger()["status"]) == ["skipped"], "it is on record all the same"
+    named = store.ingest([logs / "unknown.txt"])
+    assert named.sources[0].status == "failed"
+    assert named.sources[0].problems[0].kind is ProblemKind.NOT_UNDERSTOOD
+    assert named.exit_code == 1
 
 
 def test_binary_junk_that_was_asked_for_is_an_error(store: EventStore, logs: Path) -> None:

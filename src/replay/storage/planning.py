@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +15,15 @@ from replay.storage.ledger import Entry, Reading
 from replay.storage.reports import Status
 from replay_parsers.detection import Detection, UnknownFormatError, all_parsers, detect
 from replay_parsers.files import sample
-from replay_parsers.parser import Parser, Sample
+from replay_parsers.parser import Parser
 from replay_parsers.records import Problem, ProblemKind
 
 EVENT_FILES = "tensorboard"
 """The format whose runs are named by their folders, since its files bear no names of their own."""
+
+
+CERTAIN = 1.0
+"""A confidence that nothing can add to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +76,16 @@ class Plan:
 
 
 class CannotReadError(Exception):
-    """The source is not read, for the ``reason`` given; ``problem`` is set when it should have been readable."""
+    """The source is not read, for the ``reason`` given.
 
-    def __init__(self, reason: str, problem: Problem | None = None) -> None:
+    ``problem`` is set when it should have been readable, ``tried`` names the formats that it was not recognised as.
+    """
+
+    def __init__(self, reason: str, problem: Problem | None = None, tried: Sequence[str] = ()) -> None:
         super().__init__(reason)
         self.reason = reason
         self.problem = problem
+        self.tried = tuple(tried)
 
 
 def plan(candidate: sources.Candidate, known: Known, now: os.stat_result) -> Plan | None:
@@ -106,9 +114,26 @@ def plan(candidate: sources.Candidate, known: Known, now: os.stat_result) -> Pla
             if now.st_size == last.size == last.fingerprinted:
                 return None
             if former is not None and appends:
-                # A longer file may be recognised with more confidence.
-                return _extension(former, former.recognise(sample(candidate.path)), last)
+                return _longer(candidate, former, known.last_generation, last)
     return _replacement(candidate, known.last_generation, last, renamed)
+
+
+def _longer(candidate: sources.Candidate, former: Parser, last_generation: int, last: Entry) -> Plan:
+    """How to read on in a file that has grown.
+
+    More of a file may be recognised with more confidence, and its first lines may have been taken for what they are
+    not: it is then read anew, so that it does not matter when it was first looked at.
+    """
+    if last.confidence == CERTAIN:
+        return _extension(former, last.confidence, last)
+    seen = sample(candidate.path)
+    try:
+        now = detect(seen)
+    except UnknownFormatError:
+        return _extension(former, former.recognise(seen), last)
+    if now.parser.name == former.name:
+        return _extension(former, now.confidence, last)
+    return _replacement(candidate, last_generation, last, renamed=False, mistaken=True)
 
 
 def status_of(now: os.stat_result) -> tuple[int, int, int]:
@@ -130,9 +155,11 @@ def _extension(parser: Parser, confidence: float, last: Entry) -> Plan:
     )
 
 
-def _replacement(candidate: sources.Candidate, last_generation: int, last: Entry, renamed: bool) -> Plan:
+def _replacement(
+    candidate: sources.Candidate, last_generation: int, last: Entry, renamed: bool, *, mistaken: bool = False
+) -> Plan:
     parser, confidence = _recognise(candidate)
-    replaces = renamed or not parser.appends
+    replaces = renamed or mistaken or not parser.appends
     return Plan(
         parser=parser,
         confidence=confidence,
@@ -168,10 +195,11 @@ def _recognise(candidate: sources.Candidate) -> tuple[Parser, float]:
     try:
         detection: Detection = detect(seen)
     except UnknownFormatError as error:
-        if _is_junk(candidate, seen):
-            raise CannotReadError("binary, and no parser recognises it") from error
-        tried = str(error).removeprefix(f"{seen.path}: ")
-        raise CannotReadError(tried, problem(ProblemKind.NOT_UNDERSTOOD, tried)) from error
+        message = str(error).removeprefix(f"{seen.path}: ")
+        if _is_bystander(candidate):
+            binary = "binary, and " if b"\0" in seen.head else ""
+            raise CannotReadError(binary + message, tried=tuple(error.tried)) from error
+        raise CannotReadError(message, problem(ProblemKind.NOT_UNDERSTOOD, message), tuple(error.tried)) from error
     except OSError:
         raise
     except Exception as error:
@@ -180,6 +208,9 @@ def _recognise(candidate: sources.Candidate) -> tuple[Parser, float]:
     return detection.parser, detection.confidence
 
 
-def _is_junk(candidate: sources.Candidate, seen: Sample) -> bool:
-    """Whether an unknown file is one of the many that lie beside logs: checkpoints, images, caches."""
-    return not candidate.asked_for and b"\0" in seen.head and "tfevents" not in candidate.path.name
+def _is_bystander(candidate: sources.Candidate) -> bool:
+    """Whether an unknown file is one of the many that lie beside logs: checkpoints, images, scripts, caches.
+
+    One that was named, or is named as event files are, should have been readable.
+    """
+    return not candidate.asked_for and "tfevents" not in candidate.path.name

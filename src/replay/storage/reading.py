@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from replay.storage import sources
 from replay.storage.errors import StoreError
@@ -56,7 +56,8 @@ def read(
             if (after.st_dev, after.st_ino) == (before.st_dev, before.st_ino) and after.st_size >= before.st_size:
                 return reading.finish()
         except CannotReadError as error:
-            return _not_read(candidate.source, error.reason, error.problem, known, parts, commit)
+            report = _not_read(candidate.source, error.reason, error.problem, known, parts, commit)
+            return replace(report, tried=error.tried)
         except OSError as error:
             reason = f"cannot be read: {error.strerror or error}"
             break

@@ -17,8 +17,9 @@ class SourceReport:
 
     ``status`` is ``ingested`` (read for the first time), ``extended`` (it had grown), ``replaced`` (another file
     of the same name, or an edited document), ``unchanged``, ``skipped`` (nothing for the store; ``reason`` says
-    why) or ``failed`` (``problems`` say why).  ``coverage``, ``problems`` and ``findings`` are those of what was
-    read now, of an unchanged source those of its earlier readings.  ``run`` is the run it mostly tells of.
+    why) or ``failed`` (``problems`` say why).  ``tried`` names the formats that an unknown file was held against.
+    ``coverage``, ``problems`` and ``findings`` are those of what was read now, of an unchanged source those of its
+    earlier readings.  ``run`` is the run it mostly tells of.
     """
 
     source: str
@@ -30,6 +31,7 @@ class SourceReport:
     coverage: Coverage = field(default_factory=Coverage)
     problems: tuple[Problem, ...] = ()
     findings: tuple[Finding, ...] = ()
+    tried: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
