@@ -34,7 +34,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from replay.audit import comparison, dates, settings, steps, totals
+from replay.audit import comparison, dates, reach, settings, steps, totals
 from replay.audit.book import Notes, Telling, tellings
 from replay.audit.clock_model import ClockModel
 from replay.audit.merging import AUDIT, BOTH, KNOWN, Found, merge
@@ -121,7 +121,7 @@ def _audit(run: str, told: Sequence[Telling]) -> AuditReport:
     clock: ClockModel | None = None
     told = [replace(telling, run=_described(telling.run, told)) for telling in told]
     for telling in told:
-        moments = dates.check(telling, notes, steps.fits_clock(telling))
+        moments = dates.check(telling, notes, reach.fits_clock(telling))
         model = steps.check(telling, moments, notes)
         clock = clock or model
         settings.check(telling, notes)
