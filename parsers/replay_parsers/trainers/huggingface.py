@@ -35,7 +35,7 @@ _VALUE = re.compile(
     r"(?:\)|, device='[^']{0,20}'\))?"
     r"|(None|True|False)"
 )
-_BAR = re.compile(r"^\s{0,8}\d{1,3}%\|[^|]{0,400}\| {0,8}(\d{1,18})/(\d{1,18}) \[")
+_BAR = re.compile(r"^\s{0,8}(?:Train: {1,4})?\d{1,3}%\|[^|]{0,400}\| {0,8}(\d{1,18})/(\d{1,18}) \[")
 _PLAN = re.compile(r"(Total optimization steps|Num Epochs)\s{0,4}=\s{0,4}([\d,]{1,20})")
 _LONGEST = 20_000
 
@@ -63,9 +63,12 @@ class HuggingFace:
     """Reads dictionaries, and the bars that tell their steps."""
 
     def __init__(self, state: Mapping[str, Any]) -> None:
-        # The training bar: the longest one seen, for evaluations draw theirs in between.
+        # The training bar, for evaluations draw theirs in between: the first one, until another is seen to stand
+        # right before a training loss.
         self.total = int(state.get("total", 0))
         self.done: int | None = state.get("done")
+        # The steps done and to do of the bar on the line just read, if it shows one.
+        self.shown: list[int] = list(state.get("shown", []))
         self.plan: dict[str, int] = dict(state.get("plan", {}))
         self.count = int(state.get("count", 0))
         self.filtered = FilteredLoss(state.get("filtered", {}))
@@ -74,6 +77,7 @@ class HuggingFace:
         return {
             "total": self.total,
             "done": self.done,
+            "shown": list(self.shown),
             "plan": dict(self.plan),
             "count": self.count,
             "filtered": self.filtered.state(),
@@ -82,27 +86,32 @@ class HuggingFace:
     def read(self, line: Line, rank: str, text: str, book: Book, *, goes_on: bool = False) -> bool:
         if goes_on:
             return False
-        bar = _BAR.match(text) if "%|" in text[:20] else None
+        bar = _BAR.match(text) if "%|" in text[:24] else None
         if bar is not None:
-            done, total = int(bar[1]), int(bar[2])
-            if total >= self.total:
-                self.total, self.done = total, done
+            self.shown = [int(bar[1]), int(bar[2])]
+            if self.total in (0, self.shown[1]):
+                self.done, self.total = self.shown
         if "= " in text[:60] and (plan := _PLAN.search(text, 0, 120)) is not None:
             self.plan[plan[1]] = parse_step(plan[2]) or 0
             return True
         begin = _BEGIN.search(text[:_LONGEST])
         record = parse_dictionary(text[begin.start() :]) if begin else None
         if record is None:
-            if bar is not None:
-                book.other["timers, rules and progress bars"] += 1
-            return bar is not None
+            if bar is None:
+                self.shown = []
+                return False
+            book.other["timers, rules and progress bars"] += 1
+            return True
         self._take(record, line, rank, text, book)
+        self.shown = []
         return True
 
     def _take(self, record: dict[str, str], line: Line, rank: str, text: str, book: Book) -> None:
         fields = {key: value for key, printed in record.items() if (value := parse_number(printed)) is not None}
         trained = training_loss(fields) is not None and "train_runtime" not in fields
         self.count += trained
+        if trained and self.shown:
+            self.done, self.total = self.shown
         step = self._step(record, fields, book, line)
         book.measured(line.number, step, fields, printed_time(text), rank)
         if trained:

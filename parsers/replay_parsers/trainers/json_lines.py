@@ -7,6 +7,7 @@ NaN and Infinity, which are no JSON, are read all the same.  Values over samples
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -17,7 +18,7 @@ from replay_parsers.trainers.axes import Axis, time_of
 from replay_parsers.trainers.huggingface_meaning import FilteredLoss
 from replay_parsers.trainers.json_blocks import add_block
 from replay_parsers.trainers.losses import training_loss
-from replay_parsers.trainers.numbers import bounded, parse_number
+from replay_parsers.trainers.numbers import bounded, parse_integer, parse_number
 from replay_parsers.trainers.reading import Book, read_log
 from replay_parsers.trainers.recognising import by_lines
 
@@ -32,7 +33,7 @@ def parse_object(text: str) -> dict[str, Any] | None:
     if not text.lstrip().startswith("{"):
         return None
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_int=parse_integer)
     # Nested a hundred thousand deep it is still only a bad line.
     except (ValueError, RecursionError):
         return None
@@ -59,11 +60,12 @@ def numbers_of(flat: Mapping[str, Any]) -> dict[str, float]:
     return numbers
 
 
-def _as_float(value: float) -> float | None:
+def _as_float(value: float) -> float:
     try:
         return bounded(float(value))
     except OverflowError:
-        return None
+        # An integer that no double holds, as 1e400 is none.
+        return math.copysign(math.inf, value)
 
 
 class RecordReader:

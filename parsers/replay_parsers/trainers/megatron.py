@@ -51,6 +51,7 @@ _KEYS = (
     "lm_loss",
     "mtp_1 loss",
     "load_balancing_loss",
+    "mlm loss",
     "sop loss",
     "loss scale",
     "grad norm",
@@ -222,6 +223,10 @@ class Megatron:
             values.clear()
             self._open(header, self.rank, piece, book)
             return
+        if not key:
+            # The first versions print most fields without a colon: `lm loss 7.1E+00`.
+            before, _, value = piece.strip().rpartition(" ")
+            key = _MENDED.get(before.replace(" ", ""), "")
         tag = self._key(key)
         read = number_with_unit(value)
         if not tag or read is None or not book.scalars.knows(tag):
@@ -229,7 +234,7 @@ class Megatron:
                 book.leave_over(line.number, piece)
             return
         number, unit = read
-        keys.append(f"{tag} ({unit})" if unit and unit[0] != "(" else tag)
+        keys.append(f"{tag} ({unit})" if unit else tag)
         values.append(number)
 
     def _key(self, printed: str) -> str:

@@ -1,6 +1,7 @@
 """Console logs of NeMo: Lightning's progress bar, and the lines of NeMo 2.
 
     Epoch 0:   1%|  | 795/77225 [9:07:58<878:01:48, 41.36s/it, loss=3.1, reduced_train_loss=3.090, global_step=794.0]
+    Epoch 1: : 3it [00:32, reduced_train_loss=2.66e-5, global_step=6.000]
     Training epoch 0, iteration 120/149 | lr: 3e-05 | global_step: 120 | reduced_train_loss: 1.233 | val_loss: 4.106
 
 The bar is printed anew many times a step, rounds large steps (`global_step=9e+3`), and prints nan as `nan.0`.
@@ -23,7 +24,8 @@ from replay_parsers.trainers.recognising import by_lines
 FORMAT = "nemo"
 
 _BAR = re.compile(
-    r"Epoch (\d{1,9}): .{0,300}?(\d{1,18})/(\d{1,18}|\?) \[[^\[\]]{0,60}?(?:it|s)(?:/it|/s)?, ([^\]]{1,2000})\]"
+    r"Epoch (\d{1,9}): .{0,300}?(\d{1,18})(?:it|/(\d{1,18}|\?)) "
+    r"\[[\d:<?]{1,30}(?:, {1,8}[\d.?]{1,20}(?:it/s|s/it))?, ([^\]]{1,2000})\]"
 )
 _LINE = re.compile(r"Training epoch (\d{1,9}), iteration (\d{1,18})/(\d{1,18}) \| (.{1,2000})$")
 _ITEM = re.compile(r"([A-Za-z][^=,]{0,80})=([^,=]{0,40})(?:,|$)")
@@ -44,7 +46,7 @@ def read_line(text: str) -> Report | None:
     if not any("loss" in key for key in fields):
         return None
     printed = fields.pop("global_step", None)
-    return Report(_step(printed, int(match[1]), int(match[2]), match[3]), fields)
+    return Report(_step(printed, int(match[1]), int(match[2]), match[3] or "?"), fields)
 
 
 def _number(text: str) -> float | None:

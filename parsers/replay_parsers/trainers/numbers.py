@@ -10,11 +10,14 @@ _WITH_UNIT = re.compile(
     r"([+-]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:nan|inf(?:inity)?)(?![a-z]))\s*([^\d\s]\S*|\(.*)?", re.I
 )
 
+_LETTERS = re.compile(r"[^\W\d_]*%?")
+
 LARGEST_DOUBLE = 1.797e308
 """Writers that cannot say infinity say the largest double."""
 
 MAX_STEP = 2**62
 _LONGEST = 64
+_LONGEST_INTEGER = 400
 
 
 def parse_number(text: str) -> float | None:
@@ -43,19 +46,35 @@ def bounded(value: float) -> float:
     return -math.inf if value <= -LARGEST_DOUBLE else value
 
 
+def parse_integer(text: str) -> int | float:
+    """Read an integer in JSON; one of more digits than any double has, thousands even, is infinite.
+
+    Python refuses to read the longest, which is no reason to lose what stands beside it.
+    """
+    return int(text) if len(text) < _LONGEST_INTEGER else float(text)
+
+
 def number_with_unit(text: str) -> tuple[float, str] | None:
     """Read a number that may be followed by a unit or a remark: ``50.3TFLOPS``, ``12.5%``, ``0.3922 (nan)``.
 
-    Returns the number and what follows it.
+    Returns the number and its unit.  A remark in brackets is none, nor is a second number, a mean for example, that
+    stands behind a slash: it changes from line to line, and each would become a tag of its own.
 
-    >>> number_with_unit("0.3922 (nan)")
-    (0.3922, '(nan)')
+    >>> number_with_unit("50.3TFLOPS"), number_with_unit("0.3922 (nan)"), number_with_unit("13100.0/13240.9")
+    ((50.3, 'TFLOPS'), (0.3922, ''), (13100.0, ''))
     """
     match = _WITH_UNIT.fullmatch(text.strip()[:_LONGEST])
     if match is None:
         return None
     value = parse_number(match[1])
-    return None if value is None else (value, match[2] or "")
+    return None if value is None else (value, _unit(match[2] or ""))
+
+
+def _unit(behind: str) -> str:
+    """The unit at the beginning of what stands behind a number."""
+    if any(map(str.isdigit, behind)):
+        behind = _LETTERS.match(behind)[0]  # type: ignore[index]
+    return "" if behind.startswith("(") else behind
 
 
 def parse_step(text: str) -> int | None:

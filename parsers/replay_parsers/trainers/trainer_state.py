@@ -16,6 +16,7 @@ from replay_parsers.parser import Parser, Request, Sample
 from replay_parsers.records import ProblemKind, Records
 from replay_parsers.trainers.document import document_records, problem, whole_document
 from replay_parsers.trainers.json_lines import RecordReader
+from replay_parsers.trainers.numbers import parse_integer
 from replay_parsers.trainers.reading import Book
 
 FORMAT = "trainer-state"
@@ -46,7 +47,7 @@ def _history(document: Any) -> list[Any] | None:
 def _parse(text: str) -> tuple[Any, str]:
     """The document, or what stands in the way."""
     try:
-        return json.loads(text), ""
+        return json.loads(text, parse_int=parse_integer), ""
     except json.JSONDecodeError as error:
         return None, f"line {error.lineno}: {error.msg}"
     except (ValueError, RecursionError) as error:

@@ -94,6 +94,18 @@ class TestNeMo:
         assert of_kind(read, "nan_loss") == []
         assert values(read, "reduced_train_loss") == {10: 3.09}
 
+    @pytest.mark.parametrize(
+        "bar",
+        [
+            "Epoch 0: :  47%|####7     | 7/15 [06:19<07:13, ",  # newer versions print no speed
+            "[2025-12-17 04:54:49,774] [INFO] Epoch 1: : 7it [00:32, 10.68s/it, v_num=1feb, ",  # nor a length
+            "Epoch 0: : 100%|##########| 7/7 [43:24:54<00:00, v_num=, ",
+        ],
+    )
+    def test_bars_without_a_speed_or_a_length(self, read_text: ReadText, bar: str) -> None:
+        read = read_text(nemo.PARSER, f"{bar}reduced_train_loss=11.50, global_step=6.000, val_loss=0.5]\n")
+        assert (values(read, "reduced_train_loss"), values(read, "val_loss")) == ({6: 11.5}, {6: 0.5})
+
     def test_a_loss_of_nan_dot_zero_is_one(self, read_text: ReadText) -> None:
         read = read_text(nemo.PARSER, self.bar(11, reduced_train_loss="nan.0", global_step="10.0") + "\n")
         assert [event.step for event in of_kind(read, "nan_loss")] == [10]
@@ -159,6 +171,7 @@ class TestNanoGPTAndKin:
                 " 40.3% bf16 MFU | 11720 tok/s",
                 {"loss": 4.283499, "norm": 13.0082, "lr": 3e-4, "ms": 349.48, "bf16 MFU (%)": 40.3, "tok/s": 11720},
             ),
+            ("step 5: train loss 4.28 (took 349.48 ms)", {"train loss": 4.28, "took (ms)": 349.48}),
             ("s:250 tel:4.5137", {"tel": 4.5137}),
             ("s:10 trl:9.5 lr:0.0001 norm:4.2", {"trl": 9.5, "lr": 0.0001, "norm": 4.2}),
             (

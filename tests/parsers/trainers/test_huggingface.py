@@ -45,6 +45,11 @@ class TestGotcha14TrainerState:
         assert "step 20" in finding.readings[0]
         assert of_kind(read, "nan_loss") == []
 
+    def test_an_integer_of_thousands_of_digits_does_not_cost_the_history(self, read_text: ReadText) -> None:
+        text = '{"log_history": [{"step": 1, "loss": 2.5}, {"step": 2, "loss": ' + "9" * 5_000 + "}]}"
+        read = read_text(trainer_state.PARSER, text)
+        assert (values(read, "loss"), read.problems) == ({1: 2.5, 2: math.inf}, ())
+
     def test_steps_repeated_after_a_resume_are_a_new_segment(self, read_text: ReadText) -> None:
         rows = [f'{{"loss": 2.5, "step": {step}}}' for step in (10, 20, 30, 20, 30, 40)]
         read = read_text(trainer_state.PARSER, state(*rows))
@@ -100,6 +105,25 @@ class TestGotcha14Console:
         read = read_text(huggingface.PARSER, text)
         assert values(read, "eval_loss") == {500: 2.75}
         assert values(read, "loss") == {500: 2.5}
+
+    def test_nor_does_one_that_is_longer_than_that_of_the_training(self, read_text: ReadText) -> None:
+        evaluation = f"\r{self.bar(7, 5000)}\r{self.bar(5000, 5000)}\r{{'eval_loss': 2.75, 'epoch': 0.5}}\n"
+        text = f"{self.bar(0)}\r{self.bar(500)}\r{{'loss': 2.5, 'epoch': 0.5}}\n{evaluation}"
+        text += f"\r{self.bar(501)}\r{{'loss': 2.25, 'epoch': 0.6}}\n"
+        read = read_text(huggingface.PARSER, text)
+        assert (values(read, "loss"), values(read, "eval_loss")) == ({500: 2.5, 501: 2.25}, {500: 2.75})
+
+    def test_the_bar_before_the_training_loss_is_the_one_of_the_training(self, read_text: ReadText) -> None:
+        text = f"{self.bar(3, 3)}\nwords\n{self.bar(10)}\n{{'loss': 2.5}}\n{self.bar(3, 3)}\n{{'eval_loss': 2.75}}\n"
+        read = read_text(huggingface.PARSER, text)
+        assert (values(read, "loss"), values(read, "eval_loss")) == ({10: 2.5}, {10: 2.75})
+
+    def test_swift_names_its_bar(self, read_text: ReadText) -> None:
+        text = (
+            f"Train: {self.bar(10)}{{'loss': '2.5', 'epoch': '0.01'}}\nVal: {self.bar(3, 3)}\n{{'eval_loss': '2.75'}}\n"
+        )
+        read = read_text(huggingface.PARSER, text)
+        assert (values(read, "loss"), values(read, "eval_loss")) == ({10: 2.5}, {10: 2.75})
 
     def test_without_a_bar_the_epoch_tells_it_once_the_plan_is_known(self, read_text: ReadText) -> None:
         text = "  Num Epochs = 4\n  Total optimization steps = 8,660\n"

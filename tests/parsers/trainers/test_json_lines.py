@@ -91,6 +91,12 @@ class TestGotcha16Numbers:
         )
         assert values(read, "loss")[2] == 2.5
 
+    def test_a_number_beyond_all_bounds_is_infinite_and_costs_nothing_beside_it(self, read_text: ReadText) -> None:
+        digits = "9" * 5_000
+        read = read_text(PARSER, f'{{"step": 1, "loss": {digits}, "a": -{digits}, "b": 1}}\n')
+        assert [values(read, tag) for tag in ("loss", "a", "b")] == [{1: math.inf}, {1: -math.inf}, {1: 1.0}]
+        assert [event.step for event in of_kind(read, "nan_loss")] == [1]
+
 
 class TestGotcha25Axes:
     def test_a_step_as_a_fraction_a_string_and_a_float(self, read_text: ReadText) -> None:

@@ -90,6 +90,36 @@ class TestRecords:
         assert values(read, "lm_loss validation") == {101: 3.0}
         assert values(read, "lm_loss_ppl validation") == {101: 20.0}
 
+    def test_the_first_versions_print_most_fields_without_a_colon(self, read_text: ReadText) -> None:
+        text = log_of(
+            " iteration      100/ 1000000 | elapsed time per iteration (ms): 600.1 | learning rate 1.500E-04 |"
+            " lm loss 7.125000E+00 | loss scale 65536.0 | oddity 5 of 7 |"
+        )
+        records = read_text(PARSER, text)
+        found = {tag: values(records, tag) for tag in records.scalars.tags}
+        assert found == {
+            "elapsed time per iteration (ms)": {100: 600.1},
+            "learning rate": {100: 1.5e-4},
+            "lm loss": {100: 7.125},
+            "loss scale": {100: 65536.0},
+        }
+        assert records.coverage.not_understood == 1
+
+    def test_a_fork_prints_the_mean_behind_each_value_and_a_logger_in_front(self, read_text: ReadText) -> None:
+        """The mean changes with every record: taken for a unit, it would make each a tag of its own."""
+        text = log_of(
+            *(
+                f"[20251202 06:56:28][\x1b[36mrank-7/8\x1b[0m][INFO ] [---trainer.py:2560] : iteration {step}/ 5000 |"
+                f" elapsed time per iteration (ms): 13100.0/1324{step}.9 | memory: 153.81GB/102.17GB/60.09% |"
+                f" lm loss: 4.5E-03 | number of nan iterations: 0 |\x1b[0m"
+                for step in (4, 5)
+            )
+        )
+        records = read_text(PARSER, text)
+        assert values(records, "elapsed time per iteration (ms)") == {4: 13100.0, 5: 13100.0}
+        assert values(records, "memory (GB)") == {4: 153.81, 5: 153.81}
+        assert len(records.scalars.tags) == 4
+
     def test_validation_lines_get_the_tags_of_megatrons_own_tensorboard(self, read_text: ReadText) -> None:
         validation = " validation loss at iteration 10 | lm loss value: 3.5E+00 | lm loss PPL: 3.3E+01 | "
         named = " validation loss at iteration 10 on test set | lm loss value: 4.5E+00 | lm loss PPL: 9.0E+01 | "
