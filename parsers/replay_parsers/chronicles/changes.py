@@ -44,7 +44,8 @@ _FIRST_THEN = re.compile(
     _I,
 )
 _TO = re.compile(
-    r"(?:\bto(?: be)?\b|=|→|->|(?<!factor )\bof\b|\bevery\b|\bwith\b|(?:为|到|至|成|设为|是))\s{0,3}(?:about\s|~\s?)?"
+    r"(?:\bto(?: be)?\b|=|→|->|(?<!factor )\bof\b|\bevery\b|\bwith\b(?: an?| the)?(?: (?:coefficient|"
+    r"weight|factor|value)(?: of)?)?|(?:为|到|至|成|设为|是))\s{0,3}(?:about\s|~\s?)?"
     rf"(?P<b>{NUMBER})(?![\w%]*\d|%|\s?/\s?\d|\s?(?:hours?|days?|min|h\b|more\b))",
     _I,
 )
@@ -74,7 +75,7 @@ _DOWN = re.compile(r"\b(?:reduc|lower|decreas|cut|dropp?|shr[iu]n|less|decay)\w*
 _UP = re.compile(r"\b(?:increas|rais|enlarg|bigger|longer|higher|more frequent|bump)\w*|升(?!级)|增|加大|调高|提高", _I)
 _STRICT_DEED = (
     r"chang(?:e|ed|ing|es)|reduc(?:e|ed|ing)|lower(?:ed|ing)?|decreas(?:e|ed|ing)|cut(?:ting)?|"
-    r"dropp(?:ed|ing)|shrink|shrank|shrunk|"
+    r"drop(?:ped|ping|s)?|enabl(?:e|ed|ing)|shrink|shrank|shrunk|"
     r"shrinking|increas(?:e|ed|ing)|rais(?:e|ed|ing)|set|setting|switch(?:ed|ing)?|adjust(?:ed|ing)?|"
     r"restor(?:e|ed|ing)|"
     r"revert(?:ed|ing)?|halv(?:e|ed|ing)|half(?:ed|ing)?|mov(?:ed|ing)|doubl(?:e|ed|ing)|bump(?:ed|ing)?|"

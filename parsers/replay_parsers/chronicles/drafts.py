@@ -153,11 +153,13 @@ def is_addition(draft: Draft) -> bool:
 
 def add_to(drafts: list[Draft], addition: Draft) -> bool:
     """Add to the last of ``drafts`` that can take it; False when none can."""
-    for index in reversed(range(max(len(drafts) - _FAR, 0), len(drafts))):
-        if not is_addition(drafts[index]) and _takes(drafts[index], addition):
-            drafts[index] = _with(drafts[index], addition)
-            return True
-    return False
+    places = [place for place in range(max(len(drafts) - _FAR, 0), len(drafts)) if not is_addition(drafts[place])]
+    takers = [place for place in places if _takes(drafts[place], addition)]
+    if not takers and addition.lost_steps is not None:
+        takers = [place for place in places if drafts[place].role in (Role.SYMPTOM, Role.CAUSE)]
+    if takers:
+        drafts[takers[-1]] = _with(drafts[takers[-1]], addition)
+    return bool(takers)
 
 
 def absorb(drafts: list[Draft]) -> list[Draft]:

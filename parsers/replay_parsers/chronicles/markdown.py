@@ -38,6 +38,9 @@ DATED_LINE = re.compile(
     r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?\s\d{1,2}\b)",
     re.IGNORECASE,
 )
+LABELLED_LINE = re.compile(
+    r"^\s*[*_]{0,2}(?:[A-Z][A-Za-z]{1,15}(?: [a-z]{1,12}){0,2}|[\u4e00-\u9fff]{2,6})[:：][*_]{0,2}\s"
+)
 _SHORT_LINE = 60
 LINE_END = re.compile(r"\r\n|\n|\r")
 
@@ -121,7 +124,8 @@ def _joined(lines: Sequence[str]) -> str:
         short = len(previous) < _SHORT_LINE and not re.search(
             r"[,，、:：(（-]\s*$|\b(?:and|the|a|to|of|or|in)\s*$", previous
         )
-        text += ("\n" if short and re.match(r"\s*[A-Z`\u4e00-\u9fff]", line) else " ") + line
+        anew = LABELLED_LINE.match(line) or (short and re.match(r"\s*[*_]{0,2}[A-Z`\u4e00-\u9fff]", line))
+        text += ("\n" if anew else " ") + line
     return text
 
 

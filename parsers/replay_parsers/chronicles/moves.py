@@ -30,6 +30,7 @@ _RESTART = any_of(
         r"^\W*re-?starts?\b|\b(?:to|and|then|we|i|must|had to|another|a|one|forced) re-?start\b",
         r"\bresum(?:ed|es|ing)\b|\bresume (?:training|from|the|at|with)\b",
         r"\bre-?launch(?:ed|ing)?\b(?! (?:an)?other\b)|\bre-?queued?\b|\bre-?submit(?:ted|ting)?\b",
+        r"\bbrought (?:it|the (?:run|job)|training) back\b(?! to normal)",
         r"\bwarm-?start(?:ed|ing)?\b(?= (?:from|at|the))",
         r"\bcontinu(?:e|ed|es|ing) (?:the )?(?:training )?from\b",
         r"\b(?:re-?)?load(?:ed|ing|s)? (?:the )?(?:\w+ ){0,3}from\b|\b(?:re-?)?load(?:ed|"
@@ -39,7 +40,7 @@ _RESTART = any_of(
         r"\b(?:started|starting) (?:again|anew) (?:from|at)\b|\btrain(?:ed|ing)? (?:again )?from (?:step|"
         r"iteration|checkpoint|the last|\d)",
         r"\b(?:back up|up and running again|picked up|back online) (?:at|from)\b",
-        r"重启|重新加载|恢复(?!了|正常)|加载..10..开始|开始(?:重新)?(?:训练|加载|恢复)|继续训练|重新开始|续训|重新拉起",
+        r"重启|重新加载|(?<!自己)(?<!自行)(?<!自动)(?<!后续)恢复(?!了|正常)|加载..10..开始|开始(?:重新)?(?:训练|加载|恢复)|继续训练|重新开始|续训|重新拉起",
         r"开始.{0,8}训练$|从.{0,24}(?:开始|加载|训练)$|从..20..加载",
     )
 )
@@ -54,6 +55,7 @@ _NOT_NOW = any_of(
     )
 )
 _CHECKPOINT = re.compile(r"\b(?:global[_ ]?step|checkpoint[_ -]|ckpt[_ -]|step[_-])(?P<n>\d{1,12})\b", re.IGNORECASE)
+_NUMBERED = re.compile(rf"\b(?:from|the|to)\s(?P<n>{NUMBER})\s(?:checkpoint|ckpt)\b", re.IGNORECASE)
 _BEFORE_RESTART = re.compile(
     r"\bcheckpoint (?:iteration )?before (?:the )?(?:re-?start|resum|(?P<switch>switch|"
     r"change))\w*\b.{0,60}?(?::|\bwas\b|\bis\b)\s{0,3}`?(?:global_step)?(?P<n>\d{1,12})\b",
@@ -83,6 +85,8 @@ _BY = re.compile(
 
 def target(text: str) -> int | None:
     """The step of the checkpoint that ``text`` says training goes on from."""
+    if (numbered := _NUMBERED.search(text)) and (step := whole(numbered["n"])) is not None:
+        return step
     if checkpoint := _CHECKPOINT.search(text):
         return int(checkpoint["n"])
     return effective_step(text, loaded=True)

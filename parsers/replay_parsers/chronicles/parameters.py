@@ -78,7 +78,8 @@ PARAMETERS: tuple[Parameter, ...] = (
         "checkpoint_interval",
         K.CHECKPOINT_INTERVAL_CHANGE,
         r"\b(?:sav(?:e|ing)|checkpoint(?:ing)?)[ _-](?:interval|frequency)\b",
-        r"\bcheckpoint saving(?= of\b)|\bcheckpoints? every\b|\bsav\w* (?:a )?checkpoints? every\b",
+        r"\bcheckpoint(?:ing)? cadence\b|\bcheckpoint saving(?= of\b)|\bcheckpoints? every\b|"
+        r"\bsav\w* (?:a )?checkpoints? every\b",
         r"保存间隔|存档间隔|检查点间隔",
         options="save-interval checkpoint-interval save-steps save-every",
         unit="step",

@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 
 NUMBER = r"(?:\d[\d_,]{0,20}(?:\.\d{1,12})?(?:\s?[eE][-+]?\d{1,3})?|\.\d{1,12})(?:\s?[kKM](?![A-Za-z]))?"
-STEP_WORD = r"(?:(?:global[ _-]?)?(?:steps?|iterations?|iters?|updates?)(?![A-Za-z])|步)"
-_NAMED = r"(?:global[ _-]?)?(?:steps?|iterations?|iters?|updates?)[ _#:=]{0,3}(?:no\.?\s?)?"
+STEP_WORD = r"(?:(?:global[ _-]?)?(?:steps?|iterations?|iters?|updates?|its)(?![A-Za-z])|步)"
+_NAMED = r"(?:(?:global[ _-]?)?(?:steps?|iterations?|iters?|updates?)[ _#:=]{0,3}(?:no\.?\s?)?|it\s(?=\d{3}))"
 
 # "global_step23200", "step 4000", "iteration 7000"; then "4000 step", "25800steps", "第 4000 步"
 _STEP = re.compile(

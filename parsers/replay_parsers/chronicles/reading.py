@@ -9,7 +9,7 @@ from replay_parsers.chronicles import changes, moves, options
 from replay_parsers.chronicles.clauses import clauses
 from replay_parsers.chronicles.drafts import Draft, absorb
 from replay_parsers.chronicles.musing import finds_out, is_condition, is_musing
-from replay_parsers.chronicles.phrases import Flag, flags, hours, nodes, number, positions
+from replay_parsers.chronicles.phrases import NUMBER, Flag, flags, hours, nodes, number, positions, whole
 from replay_parsers.chronicles.words import ACTIONS, CAUSES, OUTCOMES, SYMPTOMS, Term
 from replay_parsers.records import EventKind, Role
 
@@ -35,7 +35,8 @@ _BREAKS = re.compile(
 )
 _LOST = re.compile(
     r"\b(?:los[et]|losing|cost us|wasted)\b[^;]{0,40}\b(?:hours?|h|hrs?|work|training|days?|min\w*)\b|"
-    r"\b(?:los[et]|losing|wasted)\b[^;]{0,20}\d\s?h\b|\b\d[\d.]{0,6}\s?h\b[^;]{0,12}\blost|损失|浪费",
+    r"\b(?:los[et]|losing|wasted)\b[^;]{0,20}\d\s?h\b|\b\d[\d.]{0,6}\s?(?:h|hours?|"
+    r"min(?:utes?)?)\b[^;]{0,12}\blost|损失|浪费|耽误",
     _I,
 )
 _LASTED = re.compile(
@@ -43,8 +44,8 @@ _LASTED = re.compile(
 )
 _NOT_LOST = re.compile(r"\bat most\b|\bup to\b|\bwould\b|\bcan lose\b|\bno \w+ lost\b", _I)
 _LOST_STEPS = re.compile(
-    r"\b(?:los[et]|losing|wasted)\b\s(?:about\s|~|some\s)?(?P<n>\d[\d,_]{0,12})\s?(?:steps|iterations|"
-    r"updates)\b|损失了?\s?(?P<zh>\d{1,12})\s?步",
+    r"\b(?:los[et]|losing|wasted)\b.{0,20}?(?<![\w.])(?P<n>\d[\d,_]{0,12})\s?(?:steps|iterations|updates|its)\b"
+    r"|损失了?\s?(?P<zh>\d{1,12})\s?步",
     _I,
 )
 # Runs numbered within a lineage: "experiment 11.10", "run 12.45.2".
@@ -78,6 +79,8 @@ _PEAK = re.compile(
 _OF_MACHINES = frozenset({K.CHECKPOINT_INTERVAL_CHANGE, K.TOPOLOGY_CHANGE, K.ROLLBACK})
 _NO_STEP = frozenset({K.THROUGHPUT_DROP})
 _NODE_KINDS = frozenset({K.NODE_FAILURE, K.GPU_FAILURE, K.NODE_REPLACEMENT, K.NETWORK_FAILURE})
+_TAKEN_OUT = re.compile(r"\b(?:excluded|removed|swapped|drained|cordoned|blacklisted|isolated)\b|剔除|踢出", _I)
+_REPLACED_TERM = Term(K.NODE_REPLACEMENT, re.compile(""))
 _NODE_TERM = Term(K.NODE_FAILURE, re.compile(""))
 
 
@@ -140,7 +143,7 @@ def _read_clause(clause: str, sentence: str, *, careful: bool, heading: bool) ->
     found.extend(moved)
     if run := _RUN_NUMBER.search(clause):
         found = [replace(draft, detail={"run_name": run["run"], **draft.detail}) for draft in found]
-    return _with_losses(found, clause)
+    return _with_losses(found, clause, sentence)
 
 
 def _value_before(flag: Flag, previous: Flag | None, clause: str) -> float | None:
@@ -178,6 +181,8 @@ def _terms(clause: str) -> list[Term]:
     told = [(start, term) for start, term in told if term.kind not in hidden]
     if not any(term.kind in _NODE_KINDS for _, term in told) and nodes(bare) and _BREAKS.search(bare):
         told.append((0, _NODE_TERM))
+    if not any(term.kind is K.NODE_REPLACEMENT for _, term in told) and nodes(bare) and _TAKEN_OUT.search(bare):
+        told.append((len(bare), _REPLACED_TERM))
     return [term for _, term in sorted(told, key=lambda pair: pair[0])]
 
 
@@ -257,16 +262,18 @@ def _added_later(clause: str, lasted: float | None) -> list[Draft]:
     ):
         points = positions(clause)
         return [Draft(kind=K.GAP, step=points[0].value, onset=True)] if points else []
+    if (at := re.fullmatch(rf"\W*(?P<n>{NUMBER})\s?步?(?:起|开始)?生效\W*", clause)) and (step := whole(at["n"])):
+        return [Draft(kind=K.GAP, step=step, onset=True)]
     return []
 
 
-def _with_losses(found: list[Draft], clause: str) -> list[Draft]:
+def _with_losses(found: list[Draft], clause: str, sentence: str) -> list[Draft]:
     """Attach "lost 18 h" to the first thing that the clause tells; alone it is a draft marked as an onset, which
     the entry attaches to what it tells otherwise."""
     if _NOT_LOST.search(clause):
         return found
     lost_hours = hours(clause) if _LOST.search(clause) else None
-    steps = _LOST_STEPS.search(clause)
+    steps = _LOST_STEPS.search(clause) or (_LOST_STEPS.search(sentence) if lost_hours is not None else None)
     lost_steps = float((steps["n"] or steps["zh"]).replace(",", "").replace("_", "")) if steps else None
     if lost_hours is None and lost_steps is None:
         return _with_duration(found, clause)

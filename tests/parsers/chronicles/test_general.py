@@ -229,6 +229,76 @@ def test_a_chinese_book() -> None:
     assert records.run.batch_schedule[0].samples == 1536
 
 
+def test_a_diary_in_prose() -> None:
+    records = general.parse((FIXTURES / "osprey.md").read_bytes(), "osprey.md", "book")
+    assert records.run is not None
+    assert records.run.clock == "Europe/Berlin"
+    assert told(records) == [
+        ("2025-01-12", K.START, 0),
+        ("2025-01-14", K.HANG, 3912),
+        ("2025-01-14", K.CRASH, None),
+        ("2025-01-14", K.RESTART, 3900),
+        ("2025-01-19", K.DIVERGENCE, 14000),
+        ("2025-01-19", K.GRAD_NORM_SPIKE, None),
+        ("2025-01-19", K.ROLLBACK, 13750),
+        ("2025-01-19", K.LR_CHANGE, 13750),
+        ("2025-01-19", K.SKIP_BATCHES, None),
+        ("2025-01-19", K.RECOVERED, None),
+        ("2025-01-23", K.NODE_REPLACEMENT, None),
+        ("2025-01-23", K.CHECKPOINT_INTERVAL_CHANGE, None),
+        ("2025-01-30", K.OPTIMIZER_BETAS_CHANGE, None),
+        ("2025-01-30", K.GRAD_CLIP_CHANGE, None),
+        ("2025-01-30", K.Z_LOSS_CHANGE, None),
+        ("2025-02-03", K.NAN_LOSS, 41017),
+        ("2025-02-03", K.DATA_DEFECT, None),
+        ("2025-02-03", K.NODE_REPLACEMENT, 41000),
+        ("2025-02-03", K.ROLLBACK, 41000),
+        ("2025-02-11", K.DATA_CHANGE, 60000),
+    ]
+
+
+def test_postmortems_of_labelled_lines() -> None:
+    records = general.parse((FIXTURES / "postmortems.md").read_bytes(), "postmortems.md", "book")
+    assert told(records) == [
+        ("2024-11-02T04:17", K.NAN_LOSS, 88210),
+        ("2024-11-02T04:17", K.GPU_FAILURE, None),
+        ("2024-11-02T04:17", K.NODE_REPLACEMENT, None),
+        ("2024-11-02T04:17", K.ROLLBACK, 88000),
+        ("2024-11-05T22:03", K.THROUGHPUT_DROP, None),
+        ("2024-11-05T22:03", K.WAIT, None),
+        ("2024-11-09T13:45", K.GRAD_NORM_SPIKE, 97330),
+        ("2024-11-09T13:45", K.ROLLBACK, 97000),
+        ("2024-11-09T13:45", K.LR_CHANGE, 97000),
+        ("2024-11-09T13:45", K.RECOVERED, None),
+    ]
+    back = next(event for event in records.events if event.step == 88000)
+    assert (back.lost_hours, back.lost_steps, back.time) == (1.5, 210, datetime(2024, 11, 2, 4, 17, tzinfo=UTC))
+
+
+def test_a_chinese_list_without_years() -> None:
+    records = general.parse((FIXTURES / "dashiji.md").read_bytes(), "dashiji.md", "book")
+    assert told(records) == [
+        ("03-01T10:00", K.START, 0),
+        ("03-03T02:15", K.CRASH, None),
+        ("03-03T02:15", K.NETWORK_FAILURE, None),
+        ("03-03T02:15", K.NODE_REPLACEMENT, 3200),
+        ("03-03T02:15", K.RESTART, 3200),
+        ("03-05T19:00", K.LOSS_SPIKE, 7350),
+        ("03-05T19:00", K.WAIT, None),
+        ("03-05T19:00", K.RECOVERED_BY_ITSELF, None),
+        ("03-08T08:30", K.DIVERGENCE, None),
+        ("03-08T08:30", K.ROLLBACK, 12000),
+        ("03-08T08:30", K.LR_CHANGE, 12000),
+        ("03-08T08:30", K.SKIP_BATCHES, None),
+        ("03-12", K.BATCH_SIZE_CHANGE, None),
+        ("03-15T23:40", K.STORAGE_FAILURE, None),
+        ("03-20", K.DATA_CHANGE, 20000),
+        ("03-28", K.END, None),
+    ]
+    assert all(event.time is None for event in records.events)
+    assert one(records, K.STORAGE_FAILURE).lost_steps == 200
+
+
 def test_detection_takes_it_for_a_logbook_and_other_files_for_none(tmp_path: Path) -> None:
     assert detect(FIXTURES / "helios.md").parser.name == "markdown-logbook"
     for text in (

@@ -18,12 +18,13 @@ ACTIONS: tuple[Term, ...] = (
         K.START,
         r"\btraining (?:starts?|started|begins|began|launched|kicked off)\b",
         r"\b(?:we |officially )?start(?:s|ed|ing)? (?:the )?(?:main |full |pre-?)?training\b",
-        r"\b(?:run|job|experiment|pre-?training) (?:started|begins|began|launched|kicked off)\b|"
+        r"\bkicked (?:things|it|this) off\b|\b(?:run|job|experiment|pre-?training) (?:started|begins|"
+        r"began|launched|kicked off)\b|"
         r"^\W*started (?:the )?run\b",
         r"^\W*started from (?:iteration|step) 0\b",
         r"^\W*launch(?:ed)?\W*$|\bkicked off (?:the )?(?:main |full )?(?:training|run)\b",
         r"\b(?:launch|start|began|begin|kick)\w*(?: off)? (?:\w+ ){0,3}(?:experiment|run|lineage)\b(?!s)",
-        r"^\W*(?:开始训练|训练开始|正式开始训练|启动训练)\W*$",
+        r"^\W*(?:开始训练|训练开始|正式开始训练|启动训练|正式开训|开训)\W*$",
         unless=(
             r"\bfrom (?:the )?(?:step [1-9]|iteration [1-9]|global|checkpoint|last|\d)|从",
             r"\bbefore training\b|\bre-?start|\bcrash|\bagain\b|\bhang|\bdiverg|\bwhen starting\b",
@@ -42,7 +43,7 @@ ACTIONS: tuple[Term, ...] = (
         r"\b(?:swapp?\w*|replac\w*)\b..25..\bspare\b|\bspare (?:node|host|machine)\b",
         r"\b(?:pulled|taken|took|pull|take)\b..20..\b(?:out of|from) (?:the )?(?:rotation|service|pool)\b",
         r"\bkick\w*\b..20..\bout\b|\banother node pool|\bnew node pool",
-        rf"\b{_MACHINES}..12..\b(?:was|were|been|got) (?:removed|replaced|swapped|excluded|drained)",
+        rf"\b{_MACHINES}..40..\b(?:was|were|been|got) (?:removed|replaced|swapped|excluded|drained|cordoned)",
         r"\b(?:replac|swap|remov|exclud|drain|cordon)\w* (?:out |the |gpu )*[a-z]{1,10}[-_]?\d{2,6}\b|"
         r"\bculprit node\b..15..\bexclud",
         r"踢出|换节点|换一批节点|换了?(?:一?个|一?台)?(?:新)?(?:节点|机器)|剔除|替换..14..(?:节点|机器)|更换..4..节点",
@@ -71,9 +72,10 @@ ACTIONS: tuple[Term, ...] = (
     ),
     term(
         K.WAIT,
-        r"\bleft it alone\b|\blet it run\b|\bno (?:action|intervention)(?: taken| needed| required)?\b",
+        r"^\W*action\W{1,3}none\b|\bleft it alone\b|\blet it run\b|\bno (?:action|intervention)(?: taken|"
+        r" needed| required)?\b",
         r"\b(?:will|just|let's|decided to) (?:wait|keep (?:watching|going)|monitor|watch)\b",
-        r"继续观察|暂不处理|先观察",
+        r"未处理|没有处理|继续观察|暂不处理|先观察",
     ),
     term(
         K.QK_NORM,
@@ -94,6 +96,8 @@ ACTIONS: tuple[Term, ...] = (
         r"\b(?:add(?:ed|ing|s)?|remov\w*|drop(?:ped|ping|s)?|delet\w*|filter\w*) (?!steps?|"
         r"iterations?)..50..\b(?:data(?:sets?)?|corpus|shards?|"
         r"documents)\b",
+        r"\b(?:switch\w*|mov\w*|chang\w*) to (?:the |a )?(?:\w+ ){0,2}mix(?:ture)?\b",
+        r"数据配比..4..(?:调整|修改|变更)|(?:调整|修改|改变|更换)..6..配比",
         r"\b(?:self-supervised|text)[ -](?:pre-?training )?only\b|\bnew data mix\w*|\bremov\w* (?:them|"
         r"it|the noisy)\b",
         r"\bepoch (?:2|two)\b|\bsecond epoch\b",

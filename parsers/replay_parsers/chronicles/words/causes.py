@@ -18,6 +18,7 @@ CAUSES: tuple[Term, ...] = (
         r"fault\w*|broken|fell off|"
         r"hardware problem)",
         r"\b(?:uncorrectable )?ecc\b(?! ?memory)|\bxid\b|\bcuda error|\bfell off the bus|\bthermal throttl\w*",
+        r"\bhbm\b",
         r"掉卡|(?:显卡|GPU)..4..(?:故障|掉|坏)",
         unless=(r"\bcuda error: out of memory",),
         hides=(K.NODE_FAILURE, K.CRASH),
@@ -30,7 +31,7 @@ CAUSES: tuple[Term, ...] = (
         r"\b(?:infiniband|ib|roce|switch|nic|optical|transceiver|cable)\b..10..\b(?:fail\w*|error|issue|"
         r"down|flap\w*|fault\w*|broke\w*)",
         r"\blink (?:down|flap\w*)|\bpacket loss\b",
-        r"网络(?:通信)?..6..(?:故障|问题|异常|抖动)|交换机..4..故障|光模块",
+        r"网卡..4..(?:故障|异常|坏)|网络(?:通信)?..6..(?:故障|问题|异常|抖动)|交换机..4..故障|光模块",
         unless=(r"wasn't an issue", r"\bno (?:network )?issue"),
         hides=(K.NODE_FAILURE,),
     ),
@@ -43,7 +44,7 @@ CAUSES: tuple[Term, ...] = (
         r"exceed\w*|outage|hang\w*)",
         r"\bno space left\b|\bran out of (?:disk|space)|\bcorrupt(?:ed)? checkpoint|\bcheckpoint (?:is |"
         r"was )?corrupt\w*",
-        r"文件系统..6..(?:故障|错误|异常)|(?:磁盘|存储|硬盘)..6..(?:满|故障|错误|异常)",
+        r"文件系统..6..(?:故障|错误|异常)|(?:磁盘|存储|硬盘)..6..(?:满|故障|错误|异常|抖动)|写入失败",
     ),
     term(
         K.MEMORY_ERROR,

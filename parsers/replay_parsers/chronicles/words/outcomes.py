@@ -19,6 +19,7 @@ OUTCOMES: tuple[Term, ...] = (
         r"^\W*stable (?:so far|since|again|now|after|until|for)\b|\bstable (?:so far|since|again|"
         r"afterwards)\b|\bno (?:more |further )(?:spikes?|"
         r"issues|problems|crashes)\b",
+        r"^\W*(?:outcome|result|status)\W{1,3}(?:recovered|ok|fine|stable|resolved)\b|\blooks fine since\b",
         r"\bback to (?:normal|its? usual)\b|\bsolved the (?:problem|issue)\b|\bthat (?:fixed|solved) it\b",
         r"\b(?:copy|copied|copying|restor\w+) (?:the )?\w+ (?:back )?from (?:the |a )?backup",
         r"似乎能?稳定|稳定了|恢复正常|问题解决|重新从..8..拷贝",

@@ -12,7 +12,8 @@ SYMPTOMS: tuple[Term, ...] = (
     term(
         K.NAN_LOSS,
         r"\bnans?\b(?! iterations)",
-        r"\bnot a number\b",
+        r"\bnot a number\b|\bloss\s?=\s?inf\b|\binf(?:inite)? loss\b|\bloss\b..8..\b(?:is|went|became|"
+        r"hit) inf(?:inity)?\b",
         unless=(
             r"\b(?:no|without|nor|not|never|avoid\w*|prevent\w*) (?:any |more |further |a |a single |one )?nans?\b",
             r"\bnans? (?:check|everywhere)",
@@ -56,7 +57,9 @@ SYMPTOMS: tuple[Term, ...] = (
         r"\bdis-?converg\w*",
         r"(?<!\bnot )(?<!n't )\bdiverg(?:ed?|es|ing|ences?)\b",
         r"\b(?:went|going) (?:in|into) the wrong direction",
-        r"\bnot converg\w*",
+        r"\bnot converg\w*|\bloss\b..20..\b(?:creep\w*|drift\w*|ris(?:es|ing)) (?:steadily |"
+        r"slowly )?(?:up|upwards?)\b",
+        r"\bloss\b..12..\b(?:steadily|slowly) (?:ris|increas|grow)\w*",
         r"\bbelly up\b",
         r"爆炸|炸了|发散|不收敛",
         r"(?:又|再次|还是)挂了|训练(?:仍然|还是|依然)有问题",
@@ -75,6 +78,7 @@ SYMPTOMS: tuple[Term, ...] = (
         rf"(?:{_ROSE}|{_BLEW})..12..\bgrad(?:ient)?\b",
         r"梯度(?:范数)?..8..(?:spike|尖峰|爆炸|异常|飙升)",
         r"\bgrad\b..10..spike",
+        r"\bgrad(?:ient)?[ _-]?norms?\b..12..(?:\b(?:increas|grow|ris)\w*|[>≥]\s?\d|\babove \d|\bover \d|\bexceed)",
         unless=(r"\b(?:no|without)\b (?:\w+ ){0,2}(?:grad\w*|spike)",),
         hides=(K.LOSS_SPIKE, K.LOSS_EXPLOSION),
     ),
@@ -128,7 +132,8 @@ SYMPTOMS: tuple[Term, ...] = (
         r"\b(?:drop|fall|decrease) in (?:the )?(?:throughput|speed|t?flops?)",
         r"\b(?:steps?|iterations?)\b (?:\w+ )?(?:take|took|taking|are|were|got|"
         r"became) (?:\w+ )?(?:longer|slower)\b",
-        r"\b(?:validation|evaluation|step|iteration) times?\b..12..\b(?:increas\w*|grew|doubl\w*|went up|jump\w*)",
+        r"\b(?:validation|evaluation|step|iteration) times?\b..12..\b(?:increas\w*|grew|doubl\w*|"
+        r"went (?:up|from)|jump\w*|ris\w*|rose)",
         r"\bslow(?:er)? (?:node|gpu|iteration|step)s?\b",
         r"训练(?:效率|速度)..14..(?:只有|降|低|慢)|吞吐..8..(?:降|低|下跌)|变慢",
         unless=(
@@ -153,6 +158,7 @@ SYMPTOMS: tuple[Term, ...] = (
         r"\b(?:job|process|run|training|worker)\b..15..\b(?:died|dies|was killed|got killed|killed|"
         r"exited|aborted|segfault\w*)",
         r"\btraining (?:has |was )?(?:temporarily |suddenly )?(?:stopped|interrupted)\b|训练(?:停止|中止)",
+        r"\bkilled the (?:job|run|process|training)\b|任务(?:挂|失败|中断)",
         r"\bkilled by\b|\bsegfault\w*|\bsegmentation fault|\bpreempt(?:ed|ion)\b",
         r"意外终止|异常退出|崩溃|进程..4..(?:退出|挂)|被杀|训练中断",
         unless=(r"\bcrashed? test\b", r"\bif\b..30..\bcrash", r"\bmanually killed\b"),
