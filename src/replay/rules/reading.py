@@ -105,7 +105,7 @@ class Faults:
         except ValueError:
             self.add(node.line, f"`{name}` must be a number")
             return None
-        if whole and value != int(value):
+        if whole and not value.is_integer():
             self.add(node.line, f"`{name}` must be a whole number")
             return None
         if not low <= value <= high:

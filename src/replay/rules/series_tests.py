@@ -112,12 +112,14 @@ def _piece(node: Node, faults: Faults) -> Piece | None:
         return None
     faults.keys(node, _PIECE)
     found = _numbers(node, ("value", "from", "to", "noise"), faults)
-    points = int(_numbers(node, ("points",), faults).get("points", 1))
+    points = 1
+    if "points" in node.entries:
+        points = int(faults.number(node.entries["points"], "points", low=0, high=MAXIMUM_POINTS, whole=True) or 0)
     start = found.get("value", found.get("from"))
     if start is None:
         faults.add(node.line, "a piece needs `value`, or `from` and `to`")
         return None
-    return Piece(start, found.get("to", start), max(0, min(points, MAXIMUM_POINTS + 1)), found.get("noise", 0.0))
+    return Piece(start, found.get("to", start), points, found.get("noise", 0.0))
 
 
 def _numbers(node: Mapping, names: Sequence[str], faults: Faults) -> dict[str, float]:
