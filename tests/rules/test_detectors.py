@@ -185,3 +185,12 @@ def test_growth_without_rest() -> None:
     assert found
     assert found[0] > 560
     assert fired("growth", noisy(10, 5000, 0.2)) == []
+
+
+def test_growth_that_noise_could_make_is_none_where_sigmas_or_a_least_change_are_asked_for() -> None:
+    climbing = noisy(2, 400, 0.01) + np.linspace(0, 1, 400)
+    assert fired("growth", climbing, window=10, blocks=8, factor=1.05, sigmas=8)
+    assert fired("growth", climbing, window=10, blocks=8, factor=1.05, least_change=0.5) == []
+    wild = noisy(2, 400, 0.3) + np.linspace(0, 1, 400)
+    assert fired("growth", wild, window=10, blocks=8, factor=1.05, share=0.5)
+    assert fired("growth", wild, window=10, blocks=8, factor=1.05, share=0.5, sigmas=8) == []

@@ -95,6 +95,34 @@ def test_a_single_odd_batch_is_worth_no_more_than_a_note() -> None:
     assert {flag.severity for flag in found} == {Severity.INFO}
 
 
+def test_a_slow_divergence_is_told_and_early() -> None:
+    """Too slow for a window of 64 reports to see a spike: at 2.4 of a climb from 2.1 to 5 someone must look."""
+    value = noisy(2.1, 6000, 0.01)
+    value[3000:] += np.linspace(0, 3, 3000)
+    found = [flag for flag in flags(loss=Series.of(value)) if flag.severity == Severity.CRITICAL]
+    assert [flag.rule for flag in found] == ["loss-divergence"]
+    assert 3000 < found[0].known_at < 3500
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_loss_that_wanders_with_its_data_does_not_diverge(seed: int) -> None:
+    """Data that are not well shuffled make the loss of neighbouring steps alike, for hundreds of steps."""
+    noise = np.random.default_rng(seed).normal(size=6000)
+    for index in range(1, len(noise)):
+        noise[index] = 0.99 * noise[index - 1] + 0.14 * noise[index]
+    found = flags(loss=Series.of((1.8 + 9 * np.arange(1, 6001) ** -0.4) * (1 + 0.05 * noise)))
+    assert [flag for flag in found if flag.rule == "loss-divergence"] == []
+
+
+def test_five_reports_of_a_divergence_are_told_by_the_history_before_them() -> None:
+    """BigScience tr8 at 6900, every tenth step: alone they could be anything, behind a course at rest they are not."""
+    reports = [6.365808, 6.598378, 7.314456, 9.121927, 10.23865]
+    assert flags(loss=Series.of(reports, step=range(6900, 6941, 10))) == []
+    value = [*noisy(6.3, 200), *reports]
+    [flag] = flags(loss=Series.of(value, step=range(4900, 6941, 10)))
+    assert (flag.rule, flag.severity, flag.step, flag.known_at) == ("loss-spike", Severity.WARNING, 6920, 6920)
+
+
 def test_a_gradient_norm_printed_as_zero_is_told_as_not_measured() -> None:
     """GOTCHAS 26 and 22: never `clean` on what was not measured."""
     found = rules.evaluate(BUILT_IN, {"grad_norm": Series.of([0.0] * 500)})

@@ -52,9 +52,10 @@ def test_the_embedded_tests_of_every_built_in_rule_pass(path: Path) -> None:
     assert {test.fires for test in rule.tests} == {True, False}, "it is shown what to see and what not to"
 
 
-def test_the_six_built_in_rules_announce_what_they_say() -> None:
+def test_the_built_in_rules_announce_what_they_say() -> None:
     assert {rule.name: rule.announces for rule in rules.load()} == {
         "loss-spike": EventKind.LOSS_SPIKE,
+        "loss-divergence": EventKind.DIVERGENCE,
         "grad-norm-spike": EventKind.GRAD_NORM_SPIKE,
         "loss-scale-collapse": EventKind.LOSS_SCALE_DROP,
         "loss-not-finite": EventKind.NAN_LOSS,
@@ -141,6 +142,10 @@ def test_every_fault_is_told_at_once_with_its_line(tmp_path: Path) -> None:
         (b"\xff\xfe\x00", "UTF-8"),
         ("[" * 10_000, "own.yaml:"),
         (GOOD.replace("points: 100", "points: 100000000"), "points"),
+        (GOOD.replace("points: 100", "points: inf"), "`points` must be a whole number"),
+        (GOOD.replace("points: 100", "points: 2.5"), "`points` must be a whole number"),
+        (GOOD.replace("tolerate: 1", "tolerate: inf"), "`tolerate` must be a whole number"),
+        (GOOD.replace("tolerate: 1", "tolerate: nan"), "`tolerate` must be a whole number"),
     ],
 )
 def test_a_file_that_cannot_be_used_says_why_and_where(tmp_path: Path, text: str | bytes, words: str) -> None:

@@ -244,6 +244,13 @@ class GrowthSettings:
     blocks: int = setting(6, "blocks in a row that are looked at", low=2, high=1000)
     factor: float = setting(2.0, "growth from the first of them to the last", low=1, high=1e12)
     share: float = setting(0.8, "share of the steps between blocks that go up", low=0, high=1)
+    sigmas: float = setting(
+        0.0, "robust standard deviations of a block's median that it must grow by", low=0, high=1000
+    )
+    reference: int = setting(
+        0, "blocks before them, whose wobble is noise too and whose highest it must pass", low=0, high=1000
+    )
+    least_change: float = setting(0.0, "least growth in the signal's own unit", low=0)
 
 
 class Growth(BlockDetector):
@@ -252,19 +259,27 @@ class Growth(BlockDetector):
     name = "growth"
 
     def __init__(self, settings: GrowthSettings) -> None:
-        super().__init__(settings.window, settings.blocks)
+        super().__init__(settings.window, settings.reference + settings.blocks)
         self.settings = settings
 
     @property
     def needs(self) -> int:
         """Points for all blocks."""
-        return self.settings.window * self.settings.blocks
+        return self.settings.window * (self.settings.reference + self.settings.blocks)
 
     def judge(self) -> Judgement:
         """Compare the first and the last of the blocks, and count the steps up."""
-        if len(self.medians) < self.settings.blocks:
+        settings = self.settings
+        if len(self.medians) < settings.reference + settings.blocks:
             return Judgement()
-        first, last = self.medians[0], self.medians[-1]
-        up = float(np.mean(np.diff(self.medians) > 0))
+        reference, looked_at = np.split(np.array(self.medians), [settings.reference])
+        first, last = float(looked_at[0]), float(looked_at[-1])
+        up = float(np.mean(np.diff(looked_at) > 0))
         grown = last / first if first > 0 else 0.0
-        return Judgement(grown >= self.settings.factor and up >= self.settings.share, first, grown)
+        noise = MAD_TO_SIGMA * float(np.median(self.deviations)) / np.sqrt(settings.window)
+        if len(reference):
+            # Data that come in a certain order make neighbouring blocks alike, and their medians wander.
+            noise = max(noise, MAD_TO_SIGMA * float(np.median(np.abs(reference - np.median(reference)))))
+        highest = max(first, float(reference.max(initial=first)))
+        enough = last - first >= settings.sigmas * noise and last - highest >= settings.least_change
+        return Judgement(bool(enough and grown >= settings.factor and up >= settings.share), first, grown)
