@@ -8,6 +8,7 @@ they are not taken for values over steps; where there are only epochs, an epoch 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from replay_parsers.trainers.losses import training_loss
 from replay_parsers.trainers.numbers import as_step
 from replay_parsers.trainers.timestamps import printed_time
 
@@ -41,6 +43,9 @@ _STEPS = (
     "it",
     "batch",
 )
+_STEPS_OF_MANY_KINDS = ("update", "updates", "steps", "it", "batch")
+_LOSS = re.compile(r"(?:^|[^a-z])loss(?:$|[^a-z])", re.I)
+_HELD_OUT_LOSS = re.compile(r"(?:^|[^a-z])(?:val|valid|validation|eval|test)[_/ -](?:[\w-]{1,40}[_/ -])?loss$", re.I)
 _SAMPLES = ("samples", "consumed_samples", "consumed_train_samples", "num_samples", "samples_seen", "global_samples")
 _TOKENS = ("tokens", "consumed_tokens", "tokens_seen", "num_tokens", "n_tokens", "total_tokens", "num_tokens_seen")
 _EPOCHS = ("epoch", "epochs", "current_epoch")
@@ -131,6 +136,20 @@ class Axis:
             return False
         self.count += count
         return True
+
+
+def tells_of_a_run(keys: tuple[str, ...]) -> bool:
+    """Whether ``keys`` are those of a record of a training run: they name a loss, or its step beyond doubt.
+
+    A column of steps counts walking as well, one of batches bread: such a name needs a loss beside it.
+    """
+    if training_loss(dict.fromkeys(keys, 0.0)) is not None or any(map(_HELD_OUT_LOSS.search, keys)):
+        return True
+    steps = _candidates(keys, _STEPS)
+    if (steps and steps[0].lower() not in _STEPS_OF_MANY_KINDS) or _candidates(keys, _EPOCHS):
+        return True
+    axis = steps or _candidates(keys, _SAMPLES) or _candidates(keys, _TOKENS)
+    return bool(axis) and any(map(_LOSS.search, keys))
 
 
 def step_and_epoch_keys(keys: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -11,9 +11,11 @@ import csv
 import re
 from collections.abc import Iterator
 
+from replay_parsers.files import SAMPLE_BYTES
 from replay_parsers.lines import Line, read_blocks
 from replay_parsers.parser import Parser, Request, Sample
 from replay_parsers.records import Problem, ProblemKind, Records, Run
+from replay_parsers.trainers.axes import tells_of_a_run
 from replay_parsers.trainers.json_lines import RecordReader
 from replay_parsers.trainers.numbers import parse_number
 from replay_parsers.trainers.reading import Book
@@ -122,20 +124,22 @@ def _half_row(request: Request, line: Line) -> Problem:
 
 def recognise(sample: Sample) -> float:
     """How sure it is that a file is a table of a run: by a header with names that logs have, and a row below."""
-    lines = lines_to_judge(sample)
+    lines = lines_to_judge(sample, SAMPLE_BYTES)
     for number, line in enumerate(lines[:20]):
         separator = _separator(line)
         header = split_row(line, separator)
-        if not _is_header(header):
+        if not _is_header(header) or not tells_of_a_run(tuple(header)):
             continue
         rows = [split_row(row, separator) for row in lines[number + 1 : number + 4]]
         alike = [
-            row for row in rows if 1 < len(row) <= len(header) and any(parse_number(cell) is not None for cell in row)
+            row
+            for row in rows
+            if 1 < len(row) <= len(header) and sum(parse_number(cell) is not None for cell in row) > 1
         ]
         if alike and len(alike) >= len(rows) - 1:
             return 0.65 if number == 0 else 0.5
-        # A header alone is a table that has only just been begun.
-        return 0.4 if number == 0 and not rows and sample.whole else 0.0
+        # A header alone is a table that has only just been begun, or one of very many columns.
+        return 0.4 if number == 0 and ((not rows and sample.whole) or len(line) > SAMPLE_BYTES // 4) else 0.0
     return 0.0
 
 

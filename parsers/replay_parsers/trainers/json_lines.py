@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from replay_parsers.files import SAMPLE_BYTES
 from replay_parsers.lines import Line
 from replay_parsers.parser import Parser, Request, Sample
 from replay_parsers.records import Records
-from replay_parsers.trainers.axes import Axis, time_of
+from replay_parsers.trainers.axes import Axis, tells_of_a_run, time_of
 from replay_parsers.trainers.huggingface_meaning import FilteredLoss
 from replay_parsers.trainers.json_blocks import add_block
 from replay_parsers.trainers.losses import training_loss
@@ -24,6 +26,7 @@ from replay_parsers.trainers.recognising import by_lines
 
 FORMAT = "json-lines"
 
+_STEP_BEFORE_LOSS = re.compile(rb'\s{0,9}\{[^{}]{0,9000}?step"\s{0,9}:\s{0,9}"?\d[^{}]{0,9000}?loss"\s{0,9}:', re.I)
 _DEEPEST = 5
 _NAMES = ("tag", "key", "name", "metric")
 
@@ -137,7 +140,10 @@ def _telling(line: str) -> bool:
         return False
     flat = dict(flatten(record))
     place = Axis({}).place(flat)
-    return place is not None and (place.axis == "step" or training_loss(numbers_of(flat)) is not None)
+    if place is None:
+        return False
+    numbers = numbers_of(flat)
+    return bool(numbers.keys() - {*place.keys, time_of(flat)[0]}) and tells_of_a_run(tuple(numbers))
 
 
 def recognise(sample: Sample) -> float:
@@ -145,7 +151,11 @@ def recognise(sample: Sample) -> float:
     if not sample.head.lstrip(b"\xef\xbb\xbf\xff\xfe \r\n\t\0").startswith(b"{"):
         # A log may say a word before the first object, but not in another format.
         return min(0.5, by_lines(sample, _telling, surest=0.5))
-    return by_lines(sample, _telling, surest=0.7)
+    if sure := by_lines(sample, _telling, surest=0.7, longest=SAMPLE_BYTES):
+        return sure
+    # The first record may be longer than the sample.
+    unfinished = not sample.whole and b"\n" not in sample.head
+    return 0.5 if unfinished and _STEP_BEFORE_LOSS.match(sample.head) else 0.0
 
 
 def read(request: Request) -> Iterator[Records]:

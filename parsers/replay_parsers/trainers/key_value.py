@@ -20,14 +20,21 @@ from replay_parsers.records import Records
 from replay_parsers.trainers.axes import EpochSteps
 from replay_parsers.trainers.numbers import number_with_unit, parse_step
 from replay_parsers.trainers.reading import Book, read_log
-from replay_parsers.trainers.recognising import by_lines, lines_to_judge
+from replay_parsers.trainers.recognising import by_count, lines_to_judge
 from replay_parsers.trainers.timestamps import printed_time
 
 FORMAT = "key-value"
 
 LONGEST = 2_000
 _LOOKED_AT = 60
-_NO_VALUES = ("epoch", "eta", "time")
+_NO_VALUES = ("epoch", "eta", "time", "rank", "pid")
+# What stands in front of a message and has numbers in it: a time, the place in a source file.
+_PREFIXES = re.compile(r"\d{4}-\d\d-\d\d[T _]\d\d:\d\d:\d\d\S{0,12}|[\w/.-]{0,80}\.(?:py|cc|cpp|cu|rs):\d{1,7}")
+_CODE = re.compile(
+    r"\s{0,80}(?:import \w|from [\w.]{1,80} import|def \w{1,80}\(|class \w{1,80}[(:]|return\b|print\(|assert "
+    r"|(?:if|elif|for|while|with) .{1,200}:\s{0,8}$|(?:else|try|finally):|except\b|#include|\"\"\"|'\'\'"
+    r"|[a-z_]\w{0,40} = [a-z_][\w.]{0,80}\()"
+)
 _STEP = re.compile(
     r"\b(?:global[_ ]step|train[_ ]step|num_updates|step|iteration|iter|it|update|batch)\b[ \t]{0,4}[:=#\[]?[ \t]{0,6}"
     r"(\d(?:[\d,]{0,24}\d)?)(?![\d.]*[eE.]\d)(?:[ \t]{0,4}/[ \t]{0,4}[\d,]{1,24})?",
@@ -40,7 +47,8 @@ _EPOCH = re.compile(r"\bepoch\b[ \t]{0,4}[:=\[]?[ \t]{0,4}(\d{1,9})\b", re.I)
 _FIELD = re.compile(
     r"([A-Za-z][\w./%-]{0,60}(?: [A-Za-z][\w./%-]{0,30}){0,2})"  # one to three words
     r"(?:[ \t]{0,2}[:=][ \t]{0,8}|[ \t]{1,4})"
-    r"([+-]?(?:\d(?:[\d,]{0,24}\d)?(?:\.\d{0,24})?(?:[eE][+-]?\d{1,4})?|nan\b|inf\b))([\w%/]{0,12})"
+    r"([+-]?(?:\d(?:[\d,]{0,24}\d)?(?:\.\d{0,24})?(?:[eE][+-]?\d{1,4})?|nan\b|inf\b))"
+    r"([\w%/]{1,12}| (?:[KMGT]i?B|m?s|secs?)(?![\w.:=/-]))?"
 )
 
 
@@ -83,14 +91,14 @@ def read_line(text: str) -> tuple[int | None, int, dict[str, float]] | None:
         match, named = _STEP.search(text), _EPOCH.search(text)
         if match is None:
             return None
-        epoch, step, rest = (int(named[1]) if named else None), parse_step(match[1]), text
+        epoch, step, rest = (int(named[1]) if named else None), parse_step(match[1]), _PREFIXES.sub(" ", text)
     fields: dict[str, float] = {}
     for key, printed, unit in _FIELD.findall(rest):
-        read = number_with_unit(printed)
+        read = number_with_unit(printed + unit.strip())
         name = key.strip()
         if read is None or name in fields or _STEP.search(f"{name} 1") or name.lower() in _NO_VALUES:
             continue
-        fields[f"{name} ({unit})" if unit else name] = read[0]
+        fields[f"{name} ({read[1]})" if read[1] else name] = read[0]
     last_words = (key.lower().split()[-1] for key in fields)
     if step is None or not any("loss" in word and "scale" not in word for word in last_words):
         return None
@@ -101,11 +109,23 @@ def _telling(line: str) -> bool:
     return read_line(split_rank(line)[1]) is not None
 
 
+def _after_code(lines: tuple[str, ...]) -> tuple[str, ...]:
+    """What follows the last line of source code: a program may print itself before it trains, and one that is none
+    of a log has code to its end.  The lines that a stack trace quotes do not count."""
+    last = -1
+    for number, line in enumerate(lines):
+        if _CODE.match(line) and not (number and lines[number - 1].lstrip().startswith('File "')):
+            last = number
+    return lines[last + 1 :]
+
+
 def recognise(sample: Sample) -> float:
     """How sure it is: several lines that name a step and a loss, in no format that another parser knows."""
-    sure = by_lines(sample, _telling, surest=0.45, most=_LOOKED_AT)
-    several = sum(map(_telling, lines_to_judge(sample)[:_LOOKED_AT])) > 1 or sure > 0.4
-    return sure if several else 0.0
+    lines = lines_to_judge(sample)
+    likely = [line for line in _after_code(lines) if "loss" in line.lower()]
+    looked_at = likely[: _LOOKED_AT // 2] + likely[_LOOKED_AT // 2 :][-_LOOKED_AT // 2 :]
+    count = sum(map(_telling, looked_at))
+    return by_count(count, lines, surest=0.45) if count > 1 or count >= 0.3 * len(lines) else 0.0
 
 
 def read(request: Request) -> Iterator[Records]:

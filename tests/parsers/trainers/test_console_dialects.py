@@ -236,6 +236,23 @@ class TestKeyValue:
         for tag, value in expected.items():
             assert values(read, tag) == pytest.approx({step: value}, nan_ok=True)
 
+    def test_a_time_a_source_file_and_a_rank_in_front_are_no_values(self, read_text: ReadText) -> None:
+        text = "2024-01-01T10:00:01 - 0 - levanter.callbacks - callbacks.py:100 - INFO :: step=1 loss=8.5\n"
+        text += (
+            "2023-07-07 12:26:52\tINFO train.py:318 in record -- tflops=188.8,step=2,loss=7.1,tgs (tokens/gpu)=41.5\n"
+        )
+        text += "[XTuner][RANK 0][2025-08-28 11:30:16][INFO] Step 3/32 lr: 0.00006 total_loss: 12.134\n"
+        read = read_text(key_value.PARSER, text)
+        assert set(read.scalars.tags) == {"loss", "tflops", "lr", "total_loss"}
+
+    def test_a_unit_behind_a_blank_is_no_part_of_the_next_name(self, read_text: ReadText) -> None:
+        read = read_text(
+            key_value.PARSER,
+            "Step 1/32 total_loss: 12.134 max_memory: 4.86 GB grad_norm: 16.711 used: 71/80GB tgs: 9\n",
+        )
+        found = {tag: values(read, tag)[1] for tag in read.scalars.tags}
+        assert found == {"total_loss": 12.134, "max_memory (GB)": 4.86, "grad_norm": 16.711, "used": 71, "tgs": 9}
+
     def test_gotcha_23_a_running_mean_of_nan_behind_a_sound_value(self, read_text: ReadText) -> None:
         line = (
             "Epoch: [1]  [1298/1299]  eta: 0:00:00  lr: 0.001435  loss: 6.5993 (6.5971)  loss_scale: 8192.0 (8646.0)"

@@ -151,6 +151,42 @@ def test_no_head_of_a_file_takes_long_to_recognise(tmp_path: Path, evil: str) ->
     assert time.perf_counter() - began < 5
 
 
+CONFIGURATION = "".join(f"  argument_{number} .......................... {number}\n" for number in range(500))
+NOTICES = "node-1: NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM/read\n" * 6_000
+
+
+@pytest.mark.parametrize("name", APPENDED)
+def test_it_is_detected_behind_a_configuration_and_before_a_crash(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "x"
+    crash = 'Traceback (most recent call last):\n  File "train.py", line 5, in <module>\n    raise Error\n' * 9
+    path.write_text(CONFIGURATION + SAMPLE_LOGS[name].text + crash)
+    assert detect(path).parser.name == name
+
+
+@pytest.mark.parametrize("name", ["megatron", "fairseq", "torchtitan", "key-value"])
+def test_it_is_detected_between_hundreds_of_kilobytes_of_other_words(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "x"
+    path.write_text(NOTICES + SAMPLE_LOGS[name].text * 500 + NOTICES)
+    assert detect(path).parser.name == name
+
+
+@pytest.mark.parametrize("name", ["olmo", "megatron", "json-lines", "csv"])
+def test_it_is_detected_as_utf_16_as_powershell_writes_it(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(SAMPLE_LOGS[name].text.encode("utf-16"))
+    assert detect(path).parser.name == name
+
+
+@pytest.mark.parametrize("columns", [200, 20_000])
+def test_records_of_very_many_values_are_detected(tmp_path: Path, columns: int) -> None:
+    names = [f"layer_{number}/norm" for number in range(columns)]
+    path = tmp_path / "x"
+    path.write_text((json.dumps({"step": 1, "loss": 2.5, **dict.fromkeys(names, 1.5)}) + "\n") * 3)
+    assert detect(path).parser.name == "json-lines"
+    path.write_text(",".join(["step", "loss", *names]) + "\n" + ("1" + ",2.5" * (columns + 1) + "\n") * 3)
+    assert detect(path).parser.name == "csv"
+
+
 NO_LOGS = {
     "empty": "",
     "blank": "\n\n",
@@ -158,7 +194,21 @@ NO_LOGS = {
     "markdown": "# A heading\n\nSome prose about loss at step 5.\n",
     "html": "<html><body>loss: 5</body></html>\n",
     "code": "import torch\n\nloss = model(batch)\nprint(f'step {step} loss {loss}')\n",
+    "python that prints steps": "import torch\n" + "if it % 5 == 0:\n    print(f'step 5 loss: 1.5')\n" * 20,
+    "python with an example": '"""It prints:\n  step 5, loss: 7.29\n  step 6, loss: 7.19\n"""\nimport os\n',
+    "shell": "#!/bin/bash\npython train.py --lr 1e-4 --loss-scale 65536 --iteration 100 --steps 500\n" * 5,
+    "nginx": '10.0.0.1 - - [10/Oct/2023:13:55:01 +0000] "GET /loss?step=5 HTTP/1.1" 200 70 "-" "curl"\n' * 20,
+    "ping": "64 bytes from 1.1.1.1: icmp_seq=1 ttl=59 time=3.4 ms\n10 packets transmitted, 0% packet loss\n",
+    "readme": "# Train\n\n```\nstep 5, loss: 7.29\nstep 6, loss: 7.19\n```\n\n## Usage\n\nRun it.\n",
     "table": "name,age\nann,5\n",
+    "steps walked": "date,steps,calories\n2020-01-01,10234,2000\n2020-01-02,8000,2100\n",
+    "batches of bread": "batch_id,product,quantity\n1,a,5\n2,b,6\n",
+    "profits": "year,profit_loss,tax\n2001,5,6\n2002,6,7\n",
+    "recipe": "step,instruction\n1,mix the flour\n2,bake\n",
+    "glossary": "glossary,count\nfoo,1\nbar,2\n",
+    "service log": '{"time": "2020-01-01T00:00:00", "level": "info", "msg": "hi", "batch": 5}\n' * 9,
+    "prompts": '{"prompt": "a", "completion": "b", "tokens": 5}\n' * 9,
+    "model configuration": '{"hidden_size": 5, "train_batch_size": 5, "loss": "mse", "steps": 100}\n',
     "object": '{"name": "ann"}\n',
     "requirements": "numpy==2.0\ntorch>=2.8\n",
     "configuration": "model:\n  steps: 100\n  loss_scale: 65536\n",
