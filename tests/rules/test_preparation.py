@@ -99,6 +99,23 @@ def test_throughput_is_found_from_the_time_of_a_step_and_the_size_of_the_batch()
     assert rules.from_scalars(pd.concat([seconds, logged]))["throughput"].value.tolist() == [9.0]
 
 
+def test_a_key_that_changes_from_seconds_to_milliseconds_is_no_drop_of_throughput() -> None:
+    """GOTCHAS 10: Megatron's time of an iteration has had both units."""
+    early = rows("elapsed time per iteration (s)", range(1, 201), [2.0] * 200)
+    late = rows("elapsed time per iteration (ms)", range(201, 401), [2000.0] * 200, attempt=1)
+    throughput = rules.from_scalars(pd.concat([early, late]))
+    assert set(throughput["throughput"].value.round(9)) == {0.5}
+    assert rules.evaluate(rules.load(), throughput).flags == ()
+
+
+def test_a_batch_size_reported_at_other_steps_than_the_time_of_a_step_still_counts() -> None:
+    seconds = rows("step_time", range(10, 60, 10), [2.0] * 5)
+    sizes = rows("global batch size", [1, 25, 47], [16, 32, 64])
+    assert rules.from_scalars(pd.concat([seconds, sizes]))["throughput"].value.tolist() == [8, 8, 16, 16, 32]
+    later = rows("step_time", range(51, 54), [2.0] * 3, attempt=1)
+    assert rules.from_scalars(pd.concat([later, sizes]))["throughput"].value.tolist() == [8, 8, 8]
+
+
 # --- real logs -----------------------------------------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from replay import signals
 from replay.measurements import missing_losses, stale
 from replay.rules.series import Series
+from replay.signal_files import normalise
 
 _STEPS_A_SECOND = ("ups", "bps", "steps_per_second", "steps_per_sec", "batches_per_second", "batches_per_sec")
 
@@ -118,12 +119,27 @@ def _throughput(chosen: dict[str, pd.DataFrame]) -> Series | None:
         rate = steps.assign(value=steps["value"])
     elif "step_time" in chosen:
         steps = chosen["step_time"]
-        seconds = steps["value"].where(steps["value"] > 0)
+        seconds = steps["value"].where(steps["value"] > 0) * steps["tag"].map(_seconds_a_unit)
         rate = steps.assign(value=1 / seconds)
     else:
         return None
     if "batch_size" in chosen:
-        size = chosen["batch_size"][["attempt", "step", "value"]].rename(columns={"value": "size"})
-        rate = rate.merge(size, on=["attempt", "step"], how="left")
-        rate = rate.assign(value=rate["value"] * rate["size"].ffill().bfill())
+        rate = rate.assign(value=rate["value"] * _size_at(rate, chosen["batch_size"]))
     return _series(rate)
+
+
+def _seconds_a_unit(tag: str) -> float:
+    """Megatron's key was first in milliseconds, then in seconds; one run may have both."""
+    return 1e-3 if normalise(tag).endswith("_ms") else 1.0
+
+
+def _size_at(rate: pd.DataFrame, sizes: pd.DataFrame) -> NDArray[np.float64]:
+    """Per row of ``rate`` the batch size last reported in its attempt; before any was, the first one that is."""
+    size = np.full(len(rate), sizes["value"].iloc[0])
+    for attempt, rows in sizes.groupby("attempt"):
+        here = (rate["attempt"] == attempt).to_numpy(bool)
+        known = (
+            np.searchsorted(rows["step"].to_numpy(np.int64), rate["step"].to_numpy(np.int64)[here], side="right") - 1
+        )
+        size[here] = rows["value"].to_numpy(np.float64)[np.maximum(known, 0)]
+    return size
