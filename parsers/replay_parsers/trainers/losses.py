@@ -27,7 +27,10 @@ _GRAD_NORMS = ("grad_norm", "total_grad_norm", "gnorm", "gradient_norm", "norm")
 
 def _plain(key: str) -> str:
     parts = key.lower().replace(" ", "_").replace("-", "_").split("/")
-    return "" if any(part in _HELD_OUT for part in parts[:-1]) else parts[-1]
+    if any(part in _HELD_OUT for part in parts[:-1]):
+        return ""
+    # Composer's `loss/train/total` ends in a word that alone means nothing.
+    return "loss" if parts[-1] == "total" and parts[0] == "loss" else parts[-1]
 
 
 @lru_cache(maxsize=1_024)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from replay_parsers.parser import Parser
 from replay_parsers.trainers import (
+    composer,
     csv_log,
     deepspeed,
     fairseq,
@@ -119,6 +120,18 @@ SAMPLE_LOGS: dict[str, SampleLog] = {
         )
         + "2025-08-08 12:04:00 INFO [olmo_core.train.trainer:1064] Checkpoint for step 3 saved successfully\n",
         "train/CE loss",
+        {1: 6.5, 2: 6.25, 3: 6.0},
+    ),
+    "composer": SampleLog(
+        composer.PARSER,
+        "".join(
+            f"[batch={step}/2000]:\n\t Train time/batch: {step - 1}\n\t Train loss/train/total: {loss}\n"
+            f"\t Train metrics/train/LanguagePerplexity: 57812.25\n\t Train throughput/tokens_per_sec: 20082.8418\n"
+            for step, loss in ((1, 6.5), (2, 6.25), (3, 6.0))
+        )
+        + "[Eval batch=1/2] Eval on eval data\n[Eval batch=2/2] Eval on eval data:\n"
+        "\t Eval metrics/eval/LanguageCrossEntropy: 6.125\n",
+        "loss/train/total",
         {1: 6.5, 2: 6.25, 3: 6.0},
     ),
     "nemo": SampleLog(

@@ -9,7 +9,7 @@ import pytest
 from log_reading import ReadText, of_kind, values
 
 from replay_parsers.detection import detect
-from replay_parsers.trainers import key_value, nanogpt, nanotron, nemo, olmo, torchtitan
+from replay_parsers.trainers import composer, key_value, nanogpt, nanotron, nemo, olmo, torchtitan
 
 
 class TestTorchtitan:
@@ -82,6 +82,34 @@ class TestOLMo:
 
     def test_an_indented_assignment_before_any_step_is_none(self, read_text: ReadText) -> None:
         assert len(read_text(olmo.PARSER, "    lr=5\n").scalars) == 0
+
+
+class TestComposer:
+    def test_older_versions_name_no_folder_and_ranks_stand_in_front(self, read_text: ReadText) -> None:
+        text = (
+            "0: [batch=4/100]:\n0:       Train LanguageCrossEntropy: 10.9736\n0:       Train loss/train/total: 10.5\n"
+        )
+        read = read_text(composer.PARSER, text)
+        assert values(read, "Train LanguageCrossEntropy") == {4: 10.9736}
+        assert values(read, "loss/train/total") == {4: 10.5}
+
+    def test_batches_of_each_epoch_run_on(self, read_text: ReadText) -> None:
+        text = "".join(
+            f"[epoch={epoch}][batch={batch}/2]:\n\t Train loss/train/total: {epoch}.5\n"
+            for epoch in (1, 2)
+            for batch in (1, 2)
+        )
+        read = read_text(composer.PARSER, text)
+        assert values(read, "loss/train/total") == {1: 1.5, 2: 1.5, 3: 2.5, 4: 2.5}
+        assert set(read.scalars.segment.tolist()) == {0}
+
+    def test_evaluations_belong_to_the_last_batch_and_images_are_counted(self, read_text: ReadText) -> None:
+        text = "[batch=3/9]:\n\t Train loss/train/total: nan\n\t Train expert: <wandb.Image object at 0x1>\n"
+        text += "[Eval batch=2/2] Eval on eval data:\n\t Eval metrics/eval/LanguageCrossEntropy: 3.25\n"
+        read = read_text(composer.PARSER, text)
+        assert values(read, "metrics/eval/LanguageCrossEntropy") == {3: 3.25}
+        assert [event.step for event in of_kind(read, "nan_loss")] == [3]
+        assert read.coverage.not_understood == 2
 
 
 class TestNeMo:
