@@ -1,4 +1,4 @@
-"""Changes of settings that prose tells: "reducing minimum lr from 8e-6 to 4e-6", "we half the learning rate"."""
+"""Changes of settings that prose tells: "reducing the minimum lr from 9e-6 to 3e-6", "we half the learning rate"."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ _STRICT_DEED = (
     r"shrinking|increas(?:e|ed|ing)|rais(?:e|ed|ing)|set|setting|switch(?:ed|ing)?|adjust(?:ed|ing)?|"
     r"restor(?:e|ed|ing)|"
     r"revert(?:ed|ing)?|halv(?:e|ed|ing)|half(?:ed|ing)?|mov(?:ed|ing)|doubl(?:e|ed|ing)|bump(?:ed|ing)?|"
-    r"tweak(?:ed|ing)?|updated?|decay(?:ed|ing)|clip(?:ped)?(?= (?:the )?(?:grad|norm))|"
+    r"tweak(?:ed|ing)?|scal(?:ed|ing)|updated?|decay(?:ed|ing)|clip(?:ped)?(?= (?:the )?(?:grad|norm))|"
     r"went|going back|remained|finished|full throttle|new(?= seed)"
 )
 _DEED_SIGN = r"→|->|⇒|改|调|降|减|升(?!级)|增|设|砍|提|换|翻"
@@ -103,7 +103,7 @@ _MUSING = re.compile(
 )
 _DENIED = re.compile(r"\b(?:not|no|without|never|unchanged|same|kept)\b|n't\b|没有|不变|未", _I)
 _WARM_LENGTH = re.compile(r"warm-?up\s?steps?\sfor|步数", _I)
-# "New seed 43", "added z-loss 1e-4": the value stands beside the name.
+# "new seed 7", "added z-loss 1e-4": the value stands beside the name.
 _BESIDE = re.compile(r"\b(?:new|add(?:ed|ing)?|us(?:e|ed|ing)|set|tr(?:y|ied|ying))\b|加入?|使用|设置", _I)
 _SAME_BUT = re.compile(r"^\W*(?:same|identical|repeat|as (?:before|above)|like)\b.{0,60}\b(?:but|except|with)\b", _I)
 _CONTEXT = re.compile(r"\bat\s{0,2}$", _I)
@@ -139,7 +139,7 @@ def from_prose(clause: str, sentence: str, *, careful: bool = False) -> list[Dra
 
 
 def _of_pronoun(pronoun: re.Match[str], clause: str, sentence: str) -> list[Draft]:
-    """ "It was set to 100, after discussion reduced it to 5": the setting named last before the clause."""
+    """ "It was set to 40, then we reduced it to 8": the setting named last before the clause."""
     ahead = sentence[: max(sentence.find(clause[:20]), 0)]
     named = [(found.end(), parameter) for parameter in PARAMETERS for found in parameter.words.finditer(ahead)]
     if not named or _MUSING.search(clause):
@@ -183,7 +183,7 @@ def _with_values(draft: Draft, clause: str, mention: re.Match[str], sentence: st
         return replace(draft, before=number(warm["a"]), after=number(warm["b"]), detail=length)
     if draft.kind is K.TOPOLOGY_CHANGE:
         return _topology(draft, clause)
-    # "from MBS=1 to MBS=2": the name stands within the pair.
+    # "from MBS=2 to MBS=4": the name stands within the pair.
     near = clause[max(mention.start() - 8, 0) :]
     for pattern, text in (
         (_TO_FROM, behind),
@@ -215,7 +215,7 @@ def _with_values(draft: Draft, clause: str, mention: re.Match[str], sentence: st
 
 
 def _topology(draft: Draft, clause: str) -> Draft | None:
-    """A number of machines is a change only with a word for it: "switched from 48 to 24 nodes", "to 128 nodes"."""
+    """A number of machines is a change only with a word for it: "scaled from 12 to 16 nodes", "to 64 nodes"."""
     moved = (
         r"\b(?:switch\w*|mov\w*|scal\w*|chang\w*|went|grow\w*|shr[iu]nk\w*|expand\w*|reduc\w*|increas\w*)\b|"
         r"扩|缩|换成|改为|切换"
@@ -253,10 +253,10 @@ def _relative(clause: str) -> dict[str, str]:
 
 
 def effective_step(clause: str, *, loaded: bool = False, values: Container[float] = ()) -> int | None:
-    """The step from which a change holds, where the clause names one ("from 26000 step", "at iteration 15000").
+    """The step from which a change holds, where the clause names one ("from 600 step", "at iteration 15000").
 
     ``loaded`` asks for the step of a checkpoint: what happens "at" a step loads none.  ``values`` are numbers that
-    are known to be something else ("from 1024 to 2048 sequences").
+    are known to be something else ("from 512 to 768 sequences").
     """
     words = r"from|starting" if loaded else r"from|at|since|starting"
     for mention in positions(clause):

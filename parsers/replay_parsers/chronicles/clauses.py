@@ -29,13 +29,13 @@ _CLAUSE_END = re.compile(
     r"|然后|并且?(?=跳过|重启|从|将|把|替换|更换)|但是?|所以",
     re.IGNORECASE,
 )
-# A clause that is only a place or a time belongs to the one that follows: "From 33700 step, the loss explodes".
+# A clause that is only a place or a time belongs to the one that follows: "From 3700 step, the loss explodes".
 _ADVERBIAL = re.compile(
     r"^(?:(?:from|at|around|near|after|before|by|since|in|on|until|somewhere)\b|从|在|于)[^,;]{0,40}$"
     r"|^\W*\d[\d_,]*\s*(?:steps?)?\s*(?:开始|左右|时)$",
     re.IGNORECASE,
 )
-# "n30041, n30157 break down": an item of a list is no clause.
+# "n17, n18 break down": an item of a list is no clause.
 _ITEM = re.compile(r"^(?:[^;]{0,200}, )?(?:坏掉 )?[A-Za-z][\w-]{0,40}\d[\w-]{0,20}$")
 _VERB = re.compile(
     r"\b(?:explod|diverg|restart|load|roll|chang|reduc|lower|increas|set|break|broke|fail|crash|print|"
@@ -80,8 +80,8 @@ def sentences(text: str) -> list[str]:
 def clauses(sentence: str) -> list[str]:
     """The clauses of a sentence, each with the place or time that stands before it.
 
-    >>> clauses("From 33700 step, the loss explodes; restarting from 33600 step")
-    ['From 33700 step, the loss explodes', 'restarting from 33600 step']
+    >>> clauses("From 3700 step, the loss explodes; restarting from 3600 step")
+    ['From 3700 step, the loss explodes', 'restarting from 3600 step']
     """
     guarded, kept = _protect(sentence.replace("\ue000", "").replace("\ue001", ""))
     merged: list[str] = []

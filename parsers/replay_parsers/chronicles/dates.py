@@ -40,7 +40,11 @@ _DATES = tuple(
 _SHORT_YEAR = re.compile(
     r"^\W{0,3}(?P<year2>2\d)(?P<sep>[/.-])(?P<month>0?[1-9]|1[0-2])(?P=sep)(?P<day>0?[1-9]|[12]\d|3[01])(?![\d./-])"
 )
-_BARE = re.compile(r"^\W{0,3}(?P<month>0?[1-9]|1[0-2])(?P<sep>[-/.])(?P<day>0[1-9]|[12]\d|3[01]|[1-9])(?![\d./-]|\s*%)")
+_BARE = re.compile(
+    r"^\W{0,3}(?:(?P<month>0?[1-9]|1[0-2])(?P<sep>[-/])(?P<day>0[1-9]|[12]\d|3[01]|[1-9])|"
+    r"(?P<m>0[1-9])\.(?P<d>[0-3]\d))"
+    r"(?![\w./-]|\s*%)"
+)
 
 _ZONE = (
     r"(?P<zone>Z\b|(?:UTC|GMT)\s?[+-]\d{1,2}(?::?\d\d)?(?!\d)|\+\d\d:?\d\d(?!\d)|UTC\b|GMT\b|P[SD]?T\b|"
@@ -170,8 +174,8 @@ def _month_day(found: re.Match[str], day_first: bool) -> tuple[int, int | None, 
     else:
         ambiguous = False
         name = groups.get("name")
-        month = _MONTH_NAMES.index(name[:3].lower()) + 1 if name else int(groups["month"])
-        printed = groups.get("day")
+        month = _MONTH_NAMES.index(name[:3].lower()) + 1 if name else int(groups.get("month") or groups["m"])
+        printed = groups.get("day") or groups.get("d")
         day = int(printed) if printed and printed.isdigit() else 0
     if not 1 <= month <= 12 or not 0 <= day <= 31:
         return None
@@ -245,7 +249,7 @@ def time_at_start(text: str) -> tuple[int, int | None, int | None, int, str | No
     """Hour, minute, second, where they end, and the zone of a time of day at the beginning of ``text``.
 
     >>> time_at_start("14:05 restarted"), time_at_start("9pm PT: node down")[:2], time_at_start("4000 steps")
-    ((14, 5, None, 5, None), (21, None), None)
+    ((14, 5, None, 6, None), (21, None), None)
     """
     lead = _CLOCK.match(text)
     start = lead.end() if lead else 0

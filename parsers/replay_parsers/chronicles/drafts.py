@@ -105,7 +105,7 @@ def _joined(earlier: Draft, draft: Draft) -> Draft | None:
     if earlier.kind is not draft.kind:
         return None
     if draft.kind is EventKind.SKIP_BATCHES and _one_off(earlier, draft):
-        # "Back to 16651 and skip till 19500" leaves the first batch to be inferred; an option names it.
+        # "Back to 6650 and skip till 9500" leaves the first batch to be inferred; an option names it.
         named = earlier if earlier.detail.get("flag") else draft
         return replace(named, detail={**draft.detail, **earlier.detail})
     if draft.role is Role.SYMPTOM and earlier.step != draft.step and None not in (earlier.step, draft.step):

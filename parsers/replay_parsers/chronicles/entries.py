@@ -25,6 +25,11 @@ _CURVES = re.compile(
 )
 _CHECKPOINT_NAME = re.compile(r"^\W*global[_ ]?step(?P<step>\d{1,12})\w{0,40}\W*$", re.IGNORECASE)
 _LABEL = re.compile(r"^\W*(?:config(?:uration)? file|script|logs?|tensorboard|配置文件)\W*$", re.IGNORECASE)
+_SETTING = re.compile(
+    r"^\W*(?:nodes|gpus|seed|layers|hidden size|batch size|model|hardware|"
+    r"data)\s?[:：=]\s?`?[\w.,x -]{1,30}`?\W*$",
+    re.IGNORECASE,
+)
 _DISCARDED = re.compile(r"[\W_]*(?:\(?(?:abolished|removed|dropped|废除|移除)\)?)?[\W_]*", re.IGNORECASE)
 _MOST_EXAMPLES = 5
 
@@ -176,6 +181,8 @@ class _Reader:
             self.tally.sentence(sentence, line, understood=True)
         elif _LABEL.match(rest):
             self.tally.count("file name")
+        elif _SETTING.match(rest):
+            self.tally.count("setting")
         elif re.search(r"\w{2}|[\u4e00-\u9fff]", rest):
             drafts = self._read(rest, line)
             self.tally.sentence(sentence, line, understood=bool(drafts))

@@ -80,7 +80,7 @@ def build(
 
 def _told_once(drafts: list[Draft], incidents: list[Incident]) -> list[Draft]:
     """Leave out a restart that only repeats the rollback with which the incident before ended ("Restarted from
-    6210" at the head of the next experiment)."""
+    800" at the head of the next experiment)."""
     if not incidents or not drafts or incidents[-1].entry.printed is not None:
         return drafts
     last = next((draft for draft in reversed(incidents[-1].drafts) if draft.kind in MOVES), None)

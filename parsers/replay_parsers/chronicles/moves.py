@@ -134,7 +134,7 @@ def _rollback(clause: str, behind: str) -> list[Draft]:
 
 
 def _to(behind: str, points: list[int]) -> int | None:
-    """Of "rolled back from 4100 to 4000" the second, of "back to 4000" the only one."""
+    """Of "rolled back from 410 to 400" the second, of "back to 4000" the only one."""
     words = r"(?:the\s|last\s|good\s|checkpoint\s|step\s|iteration\s|ckpt\s){0,4}"
     to = re.search(rf"(?:\bto\b|至|到)\s?{words}(?P<n>{NUMBER})", behind, re.IGNORECASE)
     if to and (value := whole(to["n"])) is not None and (value in points or value >= 100 or value == 0):
@@ -145,7 +145,7 @@ def _to(behind: str, points: list[int]) -> int | None:
 def skips(clause: str, sentence: str) -> list[Draft]:
     """Batches that a clause says are left out, in words (options are read elsewhere).
 
-    Of "roll back to 13250 and skip data till 14000" the first batch left out is the one after the rollback.
+    Of "roll back to 3250 and skip data till 4000" the first batch left out is the one after the rollback.
     """
     prose = re.sub(r"`[^`]*`", " ", clause)
     skip = _SKIP.search(prose)

@@ -1,4 +1,4 @@
-"""What options and edits of scripts change: ``--min-lr 4e-6``, ``SAVE_INTERVAL=300``, ``s|--lr 3e-5|--lr 1e-5|``."""
+"""What options and edits of scripts change: ``--min-lr 4e-6``, ``SAVE_INTERVAL=300``, ``s|--lr 4e-5|--lr 2e-5|``."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ def _ramp(name: str, start: int, length: int, detail: dict[str, str]) -> list[Dr
 
 
 def from_substitution(line: str) -> list[Draft]:
-    """Changes that an edit of a script makes (``perl -pi -e 's|--lr 3e-5|--lr 1e-5|'``, sed's likewise).
+    """Changes that an edit of a script makes (``perl -pi -e 's|--lr 4e-5|--lr 2e-5|'``, sed's likewise).
 
     An option that both sides set has a value before and after; one that only the new side sets, after.
 
-    >>> [(d.field, d.before, d.after) for d in from_substitution("perl -pi -e 's|--lr 3e-5|--lr 1e-5|' *slurm")]
-    [('learning_rate', 3e-05, 1e-05)]
+    >>> [(d.field, d.before, d.after) for d in from_substitution("perl -pi -e 's|--lr 4e-5|--lr 2e-5|' *slurm")]
+    [('learning_rate', 4e-05, 2e-05)]
     """
     drafts: list[Draft] = []
     for found in _SUBSTITUTION.finditer(line):

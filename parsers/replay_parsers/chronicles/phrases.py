@@ -13,7 +13,7 @@ NUMBER = r"(?:\d[\d_,]{0,20}(?:\.\d{1,12})?(?:\s?[eE][-+]?\d{1,3})?|\.\d{1,12})(
 STEP_WORD = r"(?:(?:global[ _-]?)?(?:steps?|iterations?|iters?|updates?|its)(?![A-Za-z])|步)"
 _NAMED = r"(?:(?:global[ _-]?)?(?:steps?|iterations?|iters?|updates?)[ _#:=]{0,3}(?:no\.?\s?)?|it\s(?=\d{3}))"
 
-# "global_step23200", "step 4000", "iteration 7000"; then "4000 step", "25800steps", "第 4000 步"
+# "global_step3200", "step 4000", "iteration 7000"; then "4000 step", "5800steps", "第 4000 步"
 _STEP = re.compile(
     rf"(?P<named>\b{_NAMED})(?P<after>{NUMBER})(?!\s*[-–~—]\s*\d)"
     rf"|(?P<before>(?<![\w.]){NUMBER})\s?(?:-?(?:th|st|nd|rd)\s)?(?P<unit>{STEP_WORD})",
@@ -169,7 +169,7 @@ def _is_position(value: int, unit: str, ahead: str, behind: str) -> bool:
 
 
 def positions(text: str) -> list[StepMention]:
-    """The points of the run that ``text`` names, also where the word "step" is left out ("from 22800", "33740 左右").
+    """The points of the run that ``text`` names, also where the word "step" is left out ("from 2800", "3740 左右").
 
     Numbers below 100 without the word are not taken for steps.
     """
@@ -192,10 +192,10 @@ def positions(text: str) -> list[StepMention]:
 
 
 def ranges(text: str) -> list[tuple[int, int]]:
-    """Ascending ranges of whole numbers ("40701-40900", "13251 to 14000"), inclusive.
+    """Ascending ranges of whole numbers ("701-900", "13251 to 14000"), inclusive.
 
-    >>> ranges("--skip-train-iteration-range 13251-14000 16652-18500")
-    [(13251, 14000), (16652, 18500)]
+    >>> ranges("--skip-train-iteration-range 11-14 16-18")
+    [(11, 14), (16, 18)]
     """
     found = []
     for match in _RANGE.finditer(text):
@@ -231,10 +231,10 @@ def flags(text: str) -> list[Flag]:
 
 
 def nodes(text: str) -> list[str]:
-    """Names of machines ("n30041", "jean-zay-iam12", "node 17"), each once, in order.
+    """Names of machines ("n10041", "jean-zay-iam12", "node 17"), each once, in order.
 
-    >>> nodes("n30041 and worker-7 went down at global_step4000; node 12 is fine")
-    ['n30041', 'worker-7', 'node 12']
+    >>> nodes("n10041 and worker-7 went down at global_step4000; node 12 is fine")
+    ['n10041', 'worker-7', 'node 12']
     """
     found: dict[str, int] = {}
     for match in _WORD.finditer(text):

@@ -48,7 +48,7 @@ _LOST_STEPS = re.compile(
     r"|损失了?\s?(?P<zh>\d{1,12})\s?步",
     _I,
 )
-# Runs numbered within a lineage: "experiment 11.10", "run 12.45.2".
+# Runs numbered within a lineage: "experiment 3.10", "run 4.5.2".
 _RUN_NUMBER = re.compile(r"\b(?:experiment|run|exp)\s(?P<run>\d{1,4}\.\d{1,4}(?:\.\d{1,4})?)\b", _I)
 _VERSION = re.compile(
     r"\b(?P<software>megatron\w*|deepspeed|pytorch|torch|cuda|nccl|apex|"
@@ -102,7 +102,7 @@ def read_sentence(sentence: str, *, line: int, heading: bool = False, careful: b
 
 
 def tells_something(heading: str) -> bool:
-    """Whether a heading itself tells of a trouble or a change ("A huge lm loss spike", "NNODES=128")."""
+    """Whether a heading itself tells of a trouble or a change ("A large loss spike", "NNODES=64")."""
     return any(draft.role is not Role.OUTCOME for draft in read_sentence(heading, line=0, heading=True))
 
 
@@ -147,7 +147,7 @@ def _read_clause(clause: str, sentence: str, *, careful: bool, heading: bool) ->
 
 
 def _value_before(flag: Flag, previous: Flag | None, clause: str) -> float | None:
-    """The value before in "from MBS=1 to MBS=2" and in "`--lr 3e-4` -> `--lr 1e-4`"."""
+    """The value before in "from MBS=2 to MBS=4" and in "`--lr 3e-4` -> `--lr 1e-4`"."""
     if (
         previous
         and previous.name == flag.name
@@ -162,7 +162,7 @@ def _value_before(flag: Flag, previous: Flag | None, clause: str) -> float | Non
 
 
 def _is_set(flag: Flag, clause: str) -> bool:
-    """Whether an assignment within prose sets something ("Switched to `SAVE_INTERVAL=100`") or only recalls it."""
+    """Whether an assignment within prose sets something ("Switched to `SAVE_INTERVAL=150`") or only recalls it."""
     return _ASSIGNED_HERE.search(clause[: flag.start]) is not None or str(flag) == clause.strip(" `.,;")
 
 

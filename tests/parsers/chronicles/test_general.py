@@ -89,6 +89,11 @@ def test_undated_experiments_are_entries_by_their_heading() -> None:
     assert all(event.time is None for event in records.events)
 
 
+def test_numbered_headings_are_no_dates() -> None:
+    records = parse("## 1.3 Node failure\n## 2.1 Node failure\n### 2.1.1 Node failure\n## 1.3B run: node failure\n")
+    assert not [incident for incident, _, _ in told(records) if incident[0].isdigit() and "-" in incident[:3]]
+
+
 def test_headings_below_an_entry_belong_to_it() -> None:
     records = parse("## 2024-05-06 Loss spike at step 5000\n### What we did\nRolled back to step 4900.\n")
     assert told(records) == [("2024-05-06", K.LOSS_SPIKE, 5000), ("2024-05-06", K.ROLLBACK, 4900)]

@@ -18,7 +18,7 @@ from replay_parsers.chronicles import phrases
         ("8e-6", 8e-6),
         ("1.0E+04", 1e4),
         (".5", 0.5),
-        ("n30041", None),
+        ("n10041", None),
         ("", None),
         ("1e999", float("inf")),
     ],
@@ -31,13 +31,13 @@ def test_numbers(printed: str, value: float | None) -> None:
     ("text", "steps"),
     [
         ("restart from 4000 step", [4000]),
-        ("at global_step23200", [23200]),
+        ("at global_step3200", [3200]),
         ("from iteration 7,000 on", [7000]),
         ("从第 2400 步重启", [2400]),
-        ("25800steps 开始", [25800]),
-        ("33740 左右爆炸", [33740]),
-        ("从 22800 开始训练", [22800]),
-        ("48100 从原先配置开始训练", [48100]),
+        ("5800steps 开始", [5800]),
+        ("3740 左右爆炸", [3740]),
+        ("从 2800 开始训练", [2800]),
+        ("8100 从新配置开始训练", [8100]),
         ("stopped at 9.1k iterations", [9100]),
         ("warm up for 2000 steps", []),
         ("within 500 steps", []),
@@ -59,8 +59,8 @@ def test_positions_are_points_of_the_run_and_no_counts(text: str, steps: list[in
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("40701-40900", [(40701, 40900)]),
-        ("13251-14000 16652-18500", [(13251, 14000), (16652, 18500)]),
+        ("701-900", [(701, 900)]),
+        ("11-14 16-18", [(11, 14), (16, 18)]),
         ("2440–2460", [(2440, 2460)]),
         ("steps 100 to 200", [(100, 200)]),
         ("跳过 9001 到 9150", [(9001, 9150)]),
@@ -75,7 +75,7 @@ def test_ranges_are_ascending_and_no_dates(text: str, found: list[tuple[int, int
 @pytest.mark.parametrize(
     ("text", "names"),
     [
-        ("n30041, n30157 break down", ["n30041", "n30157"]),
+        ("n10041, n10157 are gone", ["n10041", "n10157"]),
         ("jean-zay-iam12 is slow", ["jean-zay-iam12"]),
         ("node 17 and host 10-0-3-17", ["node 17", "host 10-0-3-17"]),
         ("gpu-node-17", ["gpu-node-17"]),
@@ -98,7 +98,7 @@ def test_options_end_where_prose_goes_on() -> None:
 @pytest.mark.parametrize(
     ("text", "hours"),
     [
-        ("lost 7.3h of work", 7.3),
+        ("lost 3.5h of work", 3.5),
         ("18 hours", 18),
         ("1h 40m", 5 / 3),
         ("45 minutes", 0.75),
