@@ -173,6 +173,7 @@ class ShiftSettings:
     gap: int = setting(2, "blocks between the reference and the present one", low=0, high=1000)
     sigmas: float = setting(6.0, "robust standard deviations between present and reference", low=0, high=1000)
     change: float = setting(0.1, "least change, as a share of the reference", low=0, high=1e9)
+    least_change: float = setting(0.0, "least change in the signal's own unit", low=0)
     direction: str = setting("both", "which way counts", choices=("up", "down", "both"))
 
 
@@ -208,7 +209,7 @@ class Shift(BlockDetector):
         change = self.medians[-1] - normal
         if settings.direction != "both":
             change = max(0.0, change if settings.direction == "up" else -change)
-        limit = max(settings.sigmas * sigma, settings.change * abs(normal))
+        limit = max(settings.sigmas * sigma, settings.change * abs(normal), settings.least_change)
         # On its way already: what it would have moved by now at the reference's own pace is no shift.
         pace = trend * (len(self.medians) - half) / max(1, half)
         firing = bool(sigma > 0 and abs(change) > limit + 2 * pace)
