@@ -8,16 +8,23 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from replay.derive.reading import Reading
 from replay.lineage import PIECES
+from replay.lineage.segments import microseconds
 from replay_parsers.kinds import EventKind
 from replay_parsers.records import Event
+
+_MICROSECONDS_AN_HOUR = 3_600_000_000
+_Clocks = dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]]
+"""By attempt: (step, microseconds since 1970) of every row with a time."""
 
 
 def find(reading: Reading) -> Iterator[Event]:
     """A `restart` for every attempt after the first that its rows show, and a `rollback` where steps were lost."""
     rows = reading.attempts.to_dict("records")
+    clocks = _clocks(reading) if len(rows) > 1 else {}
     seen = {(piece.source, piece.segment) for piece in rows[0][PIECES]} if rows else set()
     for index in range(1, len(rows)):
         row, before = rows[index], rows[index - 1]
@@ -27,10 +34,10 @@ def find(reading: Reading) -> Iterator[Event]:
         seen |= own
         if not shown or pd.isna(row["start_step"]) or pd.isna(before["end_step"]):
             continue
-        yield from _restart(reading, row, before)
+        yield from _restart(reading, clocks, row, before)
 
 
-def _restart(reading: Reading, row: dict[Any, Any], before: dict[Any, Any]) -> Iterator[Event]:
+def _restart(reading: Reading, clocks: _Clocks, row: dict[Any, Any], before: dict[Any, Any]) -> Iterator[Event]:
     start, reached = int(row["start_step"]), int(before["end_step"])
     number = int(row["attempt"])
     piece = row[PIECES][0]
@@ -57,7 +64,7 @@ def _restart(reading: Reading, row: dict[Any, Any], before: dict[Any, Any]) -> I
             before=float(reached),
             unit="step",
             lost_steps=float(lost),
-            lost_hours=_lost_hours(reading, number, start),
+            lost_hours=_lost_hours(reading, clocks, number, start),
             detail={"attempt": str(number)} | detail,
             text=(
                 f"{lost} steps after step {start} are computed anew; "
@@ -69,22 +76,31 @@ def _restart(reading: Reading, row: dict[Any, Any], before: dict[Any, Any]) -> I
         )
 
 
-def _lost_hours(reading: Reading, number: int, start: int) -> float | None:
-    """The time that earlier attempts had spent on steps after ``start`` that had survived until then."""
+def _clocks(reading: Reading) -> _Clocks:
+    """Steps and times of every attempt, where they are known."""
     clock = reading.scalars[["attempt", "step", "wall_time"]].dropna()
-    clock = clock[(clock["attempt"] < number) & (clock["wall_time"] > pd.Timestamp("1990", tz="UTC"))]
+    clock = clock[clock["wall_time"] > pd.Timestamp("1990", tz="UTC")]
+    attempt, step = clock["attempt"].to_numpy(np.int64), clock["step"].to_numpy(np.int64)
+    order = np.argsort(attempt, kind="stable")
+    numbers, first = np.unique(attempt[order], return_index=True)
+    rows = np.split(order, first[1:])
+    time = microseconds(clock["wall_time"])
+    return {int(number): (step[own], time[own]) for number, own in zip(numbers, rows, strict=False)}
+
+
+def _lost_hours(reading: Reading, clocks: _Clocks, number: int, start: int) -> float | None:
+    """The time that earlier attempts had spent on steps after ``start`` that had survived until then."""
     starts = reading.attempts["start_step"]
-    hours, known = 0.0, False
-    for _, rows in clock.groupby("attempt"):
-        later = [int(s) for s in starts[int(rows["attempt"].iloc[0]) + 1 : number].dropna()]
-        limit = min(later, default=np.iinfo(np.int64).max)
-        lost = rows[(rows["step"] > start) & (rows["step"] <= limit)]["wall_time"]
-        if lost.empty:
-            continue
-        before = rows[rows["step"] <= start]["wall_time"]
-        known = True
-        hours += (lost.max() - (before.max() if len(before) else lost.min())).total_seconds() / 3600
-    return round(hours, 6) if known and hours >= 0 else None
+    lost, known = 0, False
+    for attempt in (earlier for earlier in clocks if earlier < number):
+        step, time = clocks[attempt]
+        later = [int(s) for s in starts[attempt + 1 : number].dropna()]
+        undone = time[(step > start) & (step <= min(later, default=np.iinfo(np.int64).max))]
+        if len(undone):
+            known = True
+            kept = time[step <= start]
+            lost += int(undone.max() - (kept.max() if len(kept) else undone.min()))
+    return round(lost / _MICROSECONDS_AN_HOUR, 6) if known and lost >= 0 else None
 
 
 def _time(value: object) -> datetime | None:

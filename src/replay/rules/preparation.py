@@ -7,6 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from replay import signals
+from replay.lineage.segments import microseconds
 from replay.measurements import missing_losses, stale
 from replay.rules.series import Series
 from replay.signal_files import normalise
@@ -73,12 +74,6 @@ def _series(rows: pd.DataFrame) -> Series:
         value=rows["value"].to_numpy(np.float64),
         attempt=rows["attempt"].to_numpy(np.int32),
     )
-
-
-def microseconds(times: pd.Series) -> NDArray[np.int64]:
-    """Times as microseconds since 1970 UTC, the smallest int64 where unknown."""
-    naive = times.dt.tz_convert("UTC").dt.tz_localize(None)
-    return np.asarray(naive.to_numpy("datetime64[us]")).view(np.int64)
 
 
 def _with_missing(loss: Series, missing: pd.DataFrame, norms: Series | None) -> Series:
