@@ -5,6 +5,8 @@ GLM-130B is compared event by event; what differs is listed here with its reason
 
 from __future__ import annotations
 
+import re
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pandas as pd
@@ -13,6 +15,7 @@ import pytest
 from replay.builtin import builtin_folder
 from replay.chronicle_evaluation import BOOKS, differences, evaluate, overall, report, table
 from replay_parsers import Records, read
+from replay_parsers.chronicles import glm130b
 from replay_parsers.records import EventKind
 
 # (told by, incident, kind, step): why the two tellings differ.
@@ -153,3 +156,40 @@ def test_every_upstream_chronicle_is_read_and_its_ids_are_distinct(upstream: Pat
         assert names, path
         assert len(names) == len(set(names)), path
         assert {event.kind for event in records.events} <= set(EventKind)
+
+
+@pytest.mark.parametrize("name", GLM)
+def test_glm_130b_with_other_numbers_gives_those(name: str, upstream: Path) -> None:
+    """Every step in the notes moved by seven: the parse moves with it, so nothing of it is known beforehand."""
+    text = (upstream / "glm-130b" / name).read_text(encoding="utf-8")
+
+    def moved(found: re.Match[str]) -> str:
+        number = int(found[0])
+        return str(number + 7) if 3000 < number < 50_000 and number != 4224 else found[0]
+
+    before = glm130b.parse(text.encode(), name, "x")
+    after = glm130b.parse(re.sub(r"(?<!\d)\d{4,5}(?!\d)", moved, text).encode(), name, "x")
+    assert [event.event for event in after.events] == [event.event for event in before.events]
+    for old, new in zip(before.events, after.events, strict=True):
+        expected = old.step + 7 if old.step and "printed_step" not in old.detail else old.step
+        assert new.step == expected, old.event
+
+
+@pytest.mark.parametrize("days", [-400, 31])
+def test_glm_130b_in_another_year_is_dated_there(days: int, upstream: Path) -> None:
+    """Every date and epoch moved alike: times move with them, and the same contradictions are found."""
+    text = (upstream / "glm-130b" / "main-log-en.md").read_text(encoding="utf-8")
+    # A misprint cannot be moved as a date; the one that is left out is tested elsewhere.
+    text = text.replace("2022.05.03", "2022.05.31")
+
+    def moved(found: re.Match[str]) -> str:
+        date = datetime(int(found["y"]), int(found["m"]), int(found["d"])) + timedelta(days=days)
+        return f"{date:%Y}{found['s']}{date:%m}{found['s']}{date:%d}"
+
+    shifted = re.sub(r"(?P<y>2022)(?P<s>[-.])(?P<m>\d\d)(?P=s)(?P<d>\d\d)", moved, text)
+    shifted = re.sub(r"(?<=tfevents\.)\d{10}", lambda found: str(int(found[0]) + days * 86_400), shifted)
+    before, after = (glm130b.parse(book.encode(), "x.md", "x") for book in (text, shifted))
+    assert [event.time for event in after.events] == [
+        event.time + timedelta(days=days) if event.time else None for event in before.events
+    ]
+    assert [finding.check for finding in after.findings] == [finding.check for finding in before.findings]
