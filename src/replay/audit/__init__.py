@@ -127,10 +127,11 @@ def _audit(run: str, told: Sequence[Telling]) -> AuditReport:
         settings.check(telling, notes)
         totals.check(telling, notes)
     comparison.check(told, notes)
-    known = [finding for telling in told for finding in telling.findings]
+    curated = [finding for telling in told if telling.curated for finding in telling.findings]
+    parsed = [finding for telling in told if not telling.curated for finding in telling.findings]
     return AuditReport(
         run=run,
-        found=tuple(merge(notes.findings, known)),
+        found=tuple(merge(notes.findings, curated, parsed)),
         clock=clock,
         compared=dict(notes.compared),
         unchecked={name: why for name, why in notes.unchecked.items() if not notes.compared[name]},

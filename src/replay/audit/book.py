@@ -27,6 +27,8 @@ _PRINT = re.compile(
 _STAMP = re.compile(
     r"(?P<year>20\d\d)[.-](?P<month>\d\d)[.-](?P<day>\d\d)[-_T](?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
 )
+_CURATED = "timeline"
+_EXACT = (TimePrecision.SECOND, TimePrecision.MINUTE)
 _WIDEST_OFFSET = timedelta(hours=14)
 
 
@@ -90,13 +92,17 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Telling:
-    """One source's account of one run, in the source's own order; ``text`` is the source itself where at hand."""
+    """One source's account of one run, in the source's own order; ``text`` is the source itself where at hand.
+
+    ``curated`` when people made it a timeline and noted what cannot be right; otherwise its findings are a parser's.
+    """
 
     run: Run
     source: str
     entries: tuple[Entry, ...]
     findings: tuple[Finding, ...] = ()
     text: str = ""
+    curated: bool = False
 
     def by_source(self) -> dict[str, list[Entry]]:
         """The entries by what they cite: a curated timeline follows several sources one after the other."""
@@ -160,7 +166,10 @@ def tellings(records: Iterable[Records], texts: dict[str, str] | None = None) ->
     described: dict[tuple[str, str], Run] = {}
     events: dict[tuple[str, str], list[Event]] = {}
     findings: dict[tuple[str, str], list[Finding]] = {}
+    curated: set[str] = set()
     for piece in records:
+        if piece.format == _CURATED:
+            curated.add(piece.source)
         if piece.run is not None:
             described[piece.source, piece.run.run] = piece.run
             events.setdefault((piece.source, piece.run.run), [])
@@ -175,6 +184,7 @@ def tellings(records: Iterable[Records], texts: dict[str, str] | None = None) ->
             entries=tuple(_entries(described.get(key, Run(run=key[1])), told)),
             findings=tuple(findings.get(key, ())),
             text=(texts or {}).get(key[0], ""),
+            curated=key[0] in curated,
         )
         for key, told in events.items()
     ]
@@ -187,9 +197,11 @@ def _entries(run: Run, events: Sequence[Event]) -> Iterator[Entry]:
         if event.incident is not None and (event.evidence is not Evidence.DERIVED or event.role is Role.OUTCOME):
             groups.setdefault(event.incident, []).append(event)
     common = _common_offset(groups)
+    # A book on one unknown clock is in order with itself; where some entries name a zone, the others may be anywhere.
+    mixed = any(event.time_precision in _EXACT for told in groups.values() for event in told)
     for number, (incident, told) in enumerate(groups.items()):
         own = [event for event in told if event.role is not Role.OUTCOME] or told
-        printed, impossible = _printed(run, incident, told, common)
+        printed, impossible = _printed(run, incident, told, common, mixed)
         yield Entry(
             number=number,
             incident=incident,
@@ -202,7 +214,9 @@ def _entries(run: Run, events: Sequence[Event]) -> Iterator[Entry]:
         )
 
 
-def _printed(run: Run, incident: str, events: Sequence[Event], common: timedelta) -> tuple[Moment | None, str | None]:
+def _printed(
+    run: Run, incident: str, events: Sequence[Event], common: timedelta, mixed: bool
+) -> tuple[Moment | None, str | None]:
     found = _PRINT.search(incident)
     if found is None:
         return None, None
@@ -219,7 +233,7 @@ def _printed(run: Run, incident: str, events: Sequence[Event], common: timedelta
         return Moment(earliest=local, latest=local + DAY, local=local, precision=precision), None
     offset = _zone_offset(run.clock, local) if run.clock else _offset(local, events)
     start = local - (common if offset is None else offset)
-    vague = {event.time_precision for event in events} == {TimePrecision.DAY}
+    vague = mixed and {event.time_precision for event in events} == {TimePrecision.DAY}
     slack = DAY if vague else timedelta()
     return Moment(earliest=start - slack, latest=start + slack, local=local, precision=precision), None
 

@@ -19,14 +19,32 @@ _DISORDER = 0.25
 _EXACT = (TimePrecision.MINUTE, TimePrecision.SECOND)
 
 
-def launcher_offset(telling: Telling) -> timedelta | None:
-    """How far the clock in the launches' names is ahead of UTC, as the source was read; None without launches."""
+def known_offset(telling: Telling) -> timedelta | None:
+    """How far the clock in the launches' names is ahead of UTC, as the source was read; None where that is open."""
     votes: Counter[timedelta] = Counter()
     for entry in telling.entries:
         for stamp, event in entry.launches:
             if event.time is not None and event.time_precision is TimePrecision.SECOND:
                 votes[HALF_HOUR * round((stamp - event.time.astimezone(UTC)) / HALF_HOUR)] += 1
     return votes.most_common(1)[0][0] if votes else None
+
+
+def launcher_offset(telling: Telling) -> timedelta | None:
+    """How far the clock in the launches' names is ahead of that on which moments are held; None without launches.
+
+    Moments are in UTC where the headings' zone is known, and then so is the launches'.  Otherwise they are on the
+    headings' own clock, and the offset follows from the pairs of headings and launches.
+    """
+    known = known_offset(telling)
+    if known is not None:
+        return known
+    differences = [
+        entry.printed.earliest - min(stamp for stamp, _ in entry.launches)
+        for entry in telling.entries
+        if entry.printed is not None and entry.printed.precision in _EXACT and entry.launches
+    ]
+    ahead = _ahead(differences) if len(differences) >= _ENOUGH else None
+    return None if ahead is None else -ahead
 
 
 def launched(entry: Entry, offset: timedelta | None) -> datetime | None:
@@ -43,7 +61,7 @@ def check(telling: Telling, notes: Notes, fits: Fits) -> dict[int, Moment | None
     """Test every date; returns for each entry number found wrong the likely moment, None where it is open."""
     doubts: dict[int, Moment | None] = {}
     offset = launcher_offset(telling)
-    two_clocks(telling, offset, notes)
+    two_clocks(telling, notes)
     _impossible(telling, notes, doubts)
     _against_launches(telling, offset, notes, doubts)
     for entries in telling.by_source().values():
@@ -51,7 +69,7 @@ def check(telling: Telling, notes: Notes, fits: Fits) -> dict[int, Moment | None
     return doubts
 
 
-def two_clocks(telling: Telling, offset: timedelta | None, notes: Notes) -> None:
+def two_clocks(telling: Telling, notes: Notes) -> None:
     """Headings and the names of launches on different clocks: the offset is established from the pairs."""
     pairs = [
         (entry, stamp)
@@ -75,9 +93,9 @@ def two_clocks(telling: Telling, offset: timedelta | None, notes: Notes) -> None
         if abs((stamp - began) - HALF_HOUR * round((stamp - began) / HALF_HOUR)) < timedelta(minutes=5)
         and abs(stamp - began) < timedelta(hours=14)
     ]
-    known = Counter(near).most_common(1)[0][0] if near else offset
+    known = Counter(near).most_common(1)[0][0] if near else known_offset(telling)
     names = "another clock" if known is None else _zone_name(known)
-    headings = f"{_hours(ahead)} ahead of them" if known is None else _zone_name(known + ahead)
+    headings = f"a clock {_hours(ahead)} ahead of it" if known is None else _zone_name(known + ahead)
     prompt = sum(
         -EARLY <= ahead - (entry.printed.local - stamp) < DAY for entry, stamp in pairs if entry.printed is not None
     )
@@ -95,14 +113,15 @@ def two_clocks(telling: Telling, offset: timedelta | None, notes: Notes) -> None
 
 
 def _ahead(differences: Sequence[timedelta]) -> timedelta | None:
-    """The least offset, by half hours, for which hardly any launch precedes its heading and some follow at once."""
+    """The offset, by half hours, at which hardly any launch precedes its heading and most follow at once."""
     allowed = max(1, len(differences) // 8)
+    possible: dict[timedelta, int] = {}
     for half_hours in range(-24, 29):
         offset = HALF_HOUR * half_hours
         if sum(difference - offset > EARLY for difference in differences) <= allowed:
-            prompt = sum(-EARLY <= offset - difference <= timedelta(minutes=45) for difference in differences)
-            return offset if prompt >= 2 else None
-    return None
+            possible[offset] = sum(-EARLY <= offset - difference <= timedelta(minutes=45) for difference in differences)
+    best_offset = max(possible, key=lambda one: (possible[one], -one), default=None)
+    return best_offset if best_offset is not None and possible[best_offset] >= 2 else None
 
 
 def _hours(offset: timedelta) -> str:

@@ -31,9 +31,13 @@ class Found:
     by: str
 
 
-def merge(audited: Sequence[Finding], known: Sequence[Finding]) -> list[Found]:
-    """Known findings that the audit confirms become one with it; of equal findings by two sources one stays."""
-    rest = list(dict.fromkeys(known))
+def merge(audited: Sequence[Finding], curated: Sequence[Finding], parsed: Sequence[Finding]) -> list[Found]:
+    """Known findings that the audit confirms become one with it; of equal findings by two sources one stays.
+
+    A curator's likely value stands; a parser's gives way to the audit's, which has seen the whole book.
+    """
+    by_people = set(curated)
+    rest = list(dict.fromkeys([*curated, *parsed]))
     found: list[Found] = []
     told: set[tuple[str | None, str, str, tuple[str, ...]]] = set()
     for finding in audited:
@@ -43,7 +47,7 @@ def merge(audited: Sequence[Finding], known: Sequence[Finding]) -> list[Found]:
         if key in told:
             continue
         told.add(key)
-        found.append(Found(finding=_joined(finding, twins), by=BOTH if twins else AUDIT))
+        found.append(Found(finding=_joined(finding, twins, by_people), by=BOTH if twins else AUDIT))
     found += [Found(finding=finding, by=KNOWN) for finding in rest]
     return _once(found)
 
@@ -62,16 +66,17 @@ def _same(one: Finding, other: Finding) -> bool:
     return one.incident == other.incident
 
 
-def _joined(finding: Finding, twins: Sequence[Finding]) -> Finding:
+def _joined(finding: Finding, twins: Sequence[Finding], by_people: set[Finding]) -> Finding:
     if not twins:
         return finding
+    told = [twin.likely for twin in twins if twin in by_people]
     readings = dict.fromkeys([*(reading for twin in twins for reading in twin.readings), *finding.readings])
     reasons = dict.fromkeys([finding.reasons, *(twin.reasons for twin in twins)])
     return replace(
         finding,
         check=twins[0].check,
         readings=tuple(readings),
-        likely=next((twin.likely for twin in twins if twin.likely), finding.likely),
+        likely=next((one for one in (*told, finding.likely, *(twin.likely for twin in twins)) if one), None),
         reasons="; ".join(reason for reason in reasons if reason),
     )
 

@@ -90,6 +90,11 @@ def _against_clock(telling: Telling, points: Sequence[Anchor], model: ClockModel
         _tell_clash(telling, points, place, wrong, model, notes)
 
 
+def _roundness(step: int) -> int:
+    """The largest power of ten, up to a thousand, of which ``step`` is a multiple."""
+    return next(every for every in (1000, 100, 10, 1) if step % every == 0)
+
+
 def _far_back(telling: Telling, points: Sequence[Anchor], notes: Notes, told: set[int]) -> None:
     """A plain restart that throws away far more than lies between two checkpoints.
 
@@ -209,7 +214,7 @@ def _reason(points: Sequence[Anchor], place: int, wrong: Sequence[int], model: C
 
 
 def _likely_step(point: Anchor, low: float, high: float, telling: Telling) -> str | None:
-    every = common_step(telling)
+    every = max(common_step(telling), min(_roundness(point.step), 100))
     top = high if high != float("inf") else low * 1.05 + 500
     slip = nearest_slip(point.step, low - every, top + every, every)
     if slip is not None:

@@ -14,6 +14,7 @@ _NUMBER = re.compile(r"(?<![\w.])-?\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])|
 _RISES = frozenset({EventKind.LOSS_SPIKE, EventKind.LOSS_EXPLOSION, EventKind.GRAD_NORM_SPIKE, EventKind.DIVERGENCE})
 _FALLS = frozenset({EventKind.LOSS_SCALE_DROP, EventKind.THROUGHPUT_DROP})
 _NEAR = 200
+_STEPS = re.compile(r"(\d+) (?:steps|步)")
 _SCHEDULED = ("learning_rate", "batch_size")
 """What a schedule changes by itself."""
 Range = tuple[int, int]
@@ -31,6 +32,7 @@ def check(telling: Telling, notes: Notes) -> None:
         for event in entry.events:
             if event.kind is not EventKind.SKIP_BATCHES and event.detail.get("flag"):
                 _flag(telling, entry, event, notes)
+            _words_and_flag(telling, entry, event, notes)
             _direction(telling, entry, event, notes)
             _lengths(telling, entry, event, notes)
     _chains(telling, notes)
@@ -140,6 +142,23 @@ def _flag(telling: Telling, entry: Entry, event: Event, notes: Notes) -> None:
     )
 
 
+def _words_and_flag(telling: Telling, entry: Entry, event: Event, notes: Notes) -> None:
+    """A change told twice in one entry, by an option and in words, with different values."""
+    if not event.detail.get("flag") or event.after is None or event.field is None:
+        return
+    for other in entry.events:
+        twin = (other.kind, other.field) == (event.kind, event.field) and other is not event
+        if twin and not other.detail.get("flag") and other.after is not None and not _among(other.after, [event.after]):
+            notes.add(
+                telling,
+                entry,
+                "flag_against_prose",
+                (f"flag: {event.detail['flag']}", f"words: {event.field} {other.after:g}"),
+                None,
+                "the option and the words give different numbers",
+            )
+
+
 def _among(number: float, others: Iterable[float], tolerance: float = 1e-6) -> bool:
     return any(abs(number - other) <= tolerance * max(abs(number), abs(other)) for other in others)
 
@@ -199,7 +218,17 @@ def _lengths(telling: Telling, entry: Entry, event: Event, notes: Notes) -> None
     batch = _batch(telling, event.step)
     if len(samples) == 1 and batch:
         notes.compared["lengths"] += 1
-        if abs(samples[0] - steps[0] * batch) > 0.01 * samples[0]:
+        told = [float(number) for number in _STEPS.findall(event.detail.get("quote", ""))]
+        if told and steps[0] % 1 and not any(abs(samples[0] - number * batch) <= 0.01 * samples[0] for number in told):
+            notes.add(
+                telling,
+                entry,
+                "length",
+                (f"samples: {samples[0]:g}, {steps[0]:.1f} steps of {batch}", f"words: {told[-1]:g} steps"),
+                f"{told[-1] * batch:g} samples",
+                "samples are steps times the batch size",
+            )
+        elif abs(samples[0] - steps[0] * batch) > 0.01 * samples[0]:
             notes.add(
                 telling,
                 entry,
