@@ -85,15 +85,15 @@ def two_clocks(telling: Telling, notes: Notes) -> None:
     if not ahead:
         return
     # Seconds since 1970 in the names of event files know no zone: they tell the launcher's clock.
-    files = epochs(telling.text)
-    near = [
-        HALF_HOUR * round((stamp - began) / HALF_HOUR)
-        for began in files
-        for _, stamp in pairs
-        if abs((stamp - began) - HALF_HOUR * round((stamp - began) / HALF_HOUR)) < timedelta(minutes=5)
-        and abs(stamp - began) < timedelta(hours=14)
-    ]
-    known = Counter(near).most_common(1)[0][0] if near else known_offset(telling)
+    votes = Counter(
+        offset
+        for began in epochs(telling.text)
+        for offset in {HALF_HOUR * round((stamp - began) / HALF_HOUR) for _, stamp in pairs}
+        if abs(offset) <= timedelta(hours=14)
+        and any(abs(stamp - began - offset) < timedelta(minutes=5) for _, stamp in pairs)
+    )
+    near = votes.most_common(1)[0] if votes else None
+    known = known_offset(telling) if near is None else near[0]
     names = "another clock" if known is None else _zone_name(known)
     headings = f"a clock {_hours(ahead)} ahead of it" if known is None else _zone_name(known + ahead)
     prompt = sum(
@@ -106,7 +106,7 @@ def two_clocks(telling: Telling, notes: Notes) -> None:
         (f"headings: {headings}", f"launch names: {names}"),
         f"headings are printed in {headings}, launch names in {names}",
         f"{prompt} of {len(pairs)} launches follow their heading within a day if headings run {_hours(ahead)} ahead"
-        + (f"; {len(near)} event files begin within minutes of a launch in {names}" if near else ""),
+        + (f"; {near[1]} event files begin within minutes of a launch if these are in {names}" if near else ""),
     )
     # It concerns the whole book, though its place is the first pair.
     notes.findings[-1] = replace(notes.findings[-1], incident=None)
