@@ -117,6 +117,28 @@ def test_a_live_tail_tells_again_when_an_odd_point_turns_out_to_be_more() -> Non
     assert returned == [[], [("loss-spike", 101, "info")], [("loss-spike", 101, "warning")], [], []]
 
 
+@given(runs(), runs())
+@settings(max_examples=60, deadline=None)
+def test_recurrences_and_leads_are_what_they_are_defined_to_be(loss: Series, norm: Series) -> None:
+    found = rules.evaluate(EVERYTHING, {"loss": loss, "grad_norm": norm})
+
+    def told_before(flag: rules.Flag) -> bool:
+        return any(
+            other.rule == flag.rule
+            and other.attempt < flag.attempt
+            and other.step <= flag.step_end
+            and flag.step <= other.step_end
+            for other in found.flags
+        )
+
+    assert all(told_before(flag) for flag in found.recurrences)
+    assert not any(told_before(flag) for flag in found.flags)
+    symptoms = [flag for flag in found.flags if flag.signal == "loss"]
+    for flag in found.flags:
+        ahead = [s.step - flag.known_at for s in symptoms if s.attempt == flag.attempt and s.step >= flag.known_at]
+        assert flag.lead_steps == (min(ahead, default=None) if flag.signal != "loss" else None)
+
+
 @given(runs(), st.integers(1, 100))
 @settings(max_examples=60, deadline=None)
 def test_what_is_known_at_a_step_does_not_depend_on_what_comes_later(loss: Series, cut: int) -> None:

@@ -6,6 +6,8 @@ is a pure function of the episodes so far, so that it does not depend on how the
 
 from __future__ import annotations
 
+import itertools
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -236,24 +238,43 @@ def _without_recurrences(flags: Sequence[Flag]) -> tuple[list[Flag], list[Flag]]
     """A rule's flags, and those at steps where an earlier attempt has one already: told again, not anew."""
     first: list[Flag] = []
     again: list[Flag] = []
-    for flag in sorted(flags, key=_place):
-        seen = any(
-            other.attempt < flag.attempt and other.step <= flag.step_end and flag.step <= other.step_end
-            for other in first
-        )
-        (again if seen else first).append(flag)
+    for _, of_attempt in itertools.groupby(sorted(flags, key=_place), key=lambda flag: flag.attempt):
+        begins, ends = _covered(first)
+        for flag in of_attempt:
+            at = bisect_right(begins, flag.step_end) - 1
+            (again if at >= 0 and ends[at] >= flag.step else first).append(flag)
     return first, again
+
+
+def _covered(flags: Sequence[Flag]) -> tuple[list[int], list[int]]:
+    """The steps that flags cover, as ascending beginnings and ends of stretches that do not overlap."""
+    begins: list[int] = []
+    ends: list[int] = []
+    for flag in sorted(flags, key=lambda flag: flag.step):
+        if ends and flag.step <= ends[-1]:
+            ends[-1] = max(ends[-1], flag.step_end)
+        else:
+            begins.append(flag.step)
+            ends.append(flag.step_end)
+    return begins, ends
 
 
 def _with_leads(flags: Sequence[Flag]) -> list[Flag]:
     """Flags on other signals than the loss with the number of steps by which they came before its next symptom."""
-    symptoms = [flag for flag in flags if flag.announces in _LOSS_SYMPTOMS and flag.signal.split("/")[0] == "loss"]
+    symptoms: dict[int, list[int]] = {}
+    for flag in flags:
+        if flag.announces in _LOSS_SYMPTOMS and _is_on_the_loss(flag):
+            symptoms.setdefault(flag.attempt, []).append(flag.step)
+    for steps in symptoms.values():
+        steps.sort()
     result = []
     for flag in flags:
-        ahead = [
-            symptom.step - flag.known_at
-            for symptom in symptoms
-            if symptom.attempt == flag.attempt and 0 <= symptom.step - flag.known_at <= LEAD_STEPS
-        ]
-        result.append(replace(flag, lead_steps=min(ahead)) if ahead and flag.signal.split("/")[0] != "loss" else flag)
+        steps = symptoms.get(flag.attempt, [])
+        at = bisect_left(steps, flag.known_at)
+        lead = steps[at] - flag.known_at if at < len(steps) else LEAD_STEPS + 1
+        result.append(replace(flag, lead_steps=lead) if lead <= LEAD_STEPS and not _is_on_the_loss(flag) else flag)
     return result
+
+
+def _is_on_the_loss(flag: Flag) -> bool:
+    return flag.signal.split("/")[0] == "loss"

@@ -54,16 +54,22 @@ class BlockDetector(Detector):
         seen = np.flatnonzero(np.isfinite(value))
         steps, values = step[seen], value[seen]
         verdicts = Verdicts.quiet(seen)
-        index = 0
-        while index < len(values):
-            stop = min(len(values), index + self._window - len(self._waiting))
-            self._waiting += values[index:stop].tolist()
-            self._write(verdicts, index, stop)
-            if len(self._waiting) == self._window:
-                self._complete(int(steps[stop - 1]))
-                # The block's last point is the one at which it is judged.
-                self._write(verdicts, stop - 1, stop)
-            index = stop
+        waited = len(self._waiting)
+        gathered = np.concatenate([self._waiting, values])
+        whole = len(gathered) // self._window
+        blocks = gathered[: whole * self._window].reshape(whole, self._window)
+        medians = np.median(blocks, axis=1)
+        deviations = np.median(np.abs(blocks - medians[:, None]), axis=1)
+        begin = 0
+        for index in range(whole):
+            end = (index + 1) * self._window - waited
+            self._write(verdicts, begin, end - 1)
+            self._complete(int(steps[end - 1]), float(medians[index]), float(deviations[index]))
+            # The block's last point is the one at which it is judged.
+            self._write(verdicts, end - 1, end)
+            begin = end
+        self._write(verdicts, begin, len(values))
+        self._waiting = gathered[whole * self._window :].tolist()
         return verdicts
 
     def _write(self, verdicts: Verdicts, start: int, stop: int) -> None:
@@ -71,13 +77,10 @@ class BlockDetector(Detector):
         verdicts.baseline[start:stop] = self._judgement.baseline
         verdicts.score[start:stop] = self._judgement.score
 
-    def _complete(self, step: int) -> None:
-        block = np.array(self._waiting)
-        median = float(np.median(block))
+    def _complete(self, step: int, median: float, deviation: float) -> None:
         self.medians.append(median)
-        self.deviations.append(float(np.median(np.abs(block - median))))
+        self.deviations.append(deviation)
         self._ends.append(step)
-        self._waiting = []
         if self._remembered is not None and len(self.medians) > self._remembered:
             del self.medians[0], self.deviations[0], self._ends[0]
         self._judgement = self.judge()
@@ -273,14 +276,16 @@ class Growth(BlockDetector):
         settings = self.settings
         if len(self.medians) < settings.reference + settings.blocks:
             return Judgement()
-        reference, looked_at = np.split(np.array(self.medians), [settings.reference])
-        first, last = float(looked_at[0]), float(looked_at[-1])
-        up = float(np.mean(np.diff(looked_at) > 0))
+        first, last = self.medians[settings.reference], self.medians[-1]
         grown = last / first if first > 0 else 0.0
+        if grown < settings.factor or last - first < settings.least_change:
+            return Judgement(False, first, grown)
+        reference, looked_at = np.split(np.array(self.medians), [settings.reference])
+        up = float(np.mean(np.diff(looked_at) > 0))
         noise = MAD_TO_SIGMA * float(np.median(self.deviations)) / np.sqrt(settings.window)
         if len(reference):
             # Data that come in a certain order make neighbouring blocks alike, and their medians wander.
             noise = max(noise, MAD_TO_SIGMA * float(np.median(np.abs(reference - np.median(reference)))))
         highest = max(first, float(reference.max(initial=first)))
         enough = last - first >= settings.sigmas * noise and last - highest >= settings.least_change
-        return Judgement(bool(enough and grown >= settings.factor and up >= settings.share), first, grown)
+        return Judgement(bool(enough and up >= settings.share), first, grown)
