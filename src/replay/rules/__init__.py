@@ -17,9 +17,10 @@ from pathlib import Path
 import pandas as pd
 
 from replay.rules.engine import Watch, evaluate
+from replay.rules.faults import RuleFileError
 from replay.rules.model import Checked, Evaluation, Flag, Rule, Severity, Unchecked
 from replay.rules.preparation import from_scalars
-from replay.rules.reading import RuleFileError, builtin_files, read_rules
+from replay.rules.reading import builtin_files, read_rules
 from replay.rules.series import Series
 from replay.rules.series_tests import run as run_test
 

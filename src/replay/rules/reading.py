@@ -25,31 +25,22 @@ where they are defined, in :mod:`replay.rules.detectors`.
 from __future__ import annotations
 
 import dataclasses
-import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from replay import signals
-from replay.errors import ReplayError
-from replay.rules import series_tests
 from replay.rules.detectors import DETECTORS
+from replay.rules.faults import Faults, RuleFileError, suggestion
 from replay.rules.model import Combination, Condition, Rule, Severity
+from replay.rules.series_tests import read as read_tests
 from replay_parsers.kinds import EventKind
-from replay_parsers.timeline_document import Listing, Mapping, Node, Text, read_document
+from replay_parsers.timeline_document import Listing, Mapping, Node, read_document
 
 COMBINATIONS = ("any", "all", "then")
 _REQUIRED = ("name", "summary", "when", "severity", "announces", "advice", "source")
 _OPTIONAL = ("for", "tolerate", "single_point_severity", "tests")
 _MOST_PARTS = 10
-
-
-class RuleFileError(ReplayError):
-    """A rule file that cannot be used; ``faults`` lists each as ``file:line: what is wrong``."""
-
-    def __init__(self, faults: Sequence[str]) -> None:
-        self.faults = tuple(faults)
-        super().__init__("\n".join(faults))
 
 
 def builtin_files() -> list[Path]:
@@ -72,53 +63,6 @@ def read_rules(paths: Iterable[Path]) -> list[Rule]:
     if faults:
         raise RuleFileError(faults)
     return rules
-
-
-def suggestion(word: str, words: Iterable[str]) -> str:
-    """`; did you mean ...?` where one of ``words`` is close."""
-    close = difflib.get_close_matches(word, list(words), n=1)
-    return f"; did you mean `{close[0]}`?" if close else ""
-
-
-class Faults:
-    """The faults of one file; nodes are read through it, so that each fault has its line."""
-
-    def __init__(self, path: Path, faults: list[str]) -> None:
-        self._path = path
-        self._faults = faults
-
-    def add(self, line: int, message: str) -> None:
-        """Note a fault."""
-        self._faults.append(f"{self._path}:{line}: {message}")
-
-    def text(self, node: Node, name: str) -> str:
-        """A node that must be text."""
-        if isinstance(node, Text) and not node.empty:
-            return node.value
-        self.add(node.line, f"`{name}` must be text")
-        return ""
-
-    def number(self, node: Node, name: str, *, low: float, high: float, whole: bool = False) -> float | None:
-        """A node that must be a number from ``low`` to ``high``."""
-        try:
-            value = float(self.text(node, name))
-        except ValueError:
-            self.add(node.line, f"`{name}` must be a number")
-            return None
-        if whole and not value.is_integer():
-            self.add(node.line, f"`{name}` must be a whole number")
-            return None
-        if not low <= value <= high:
-            self.add(node.line, f"`{name}` is {value:g}; it must lie between {low:g} and {high:g}")
-            return None
-        return value
-
-    def keys(self, node: Mapping, known: Sequence[str]) -> None:
-        """Every key must be one of ``known``."""
-        for key in node.entries:
-            if key not in known:
-                hint = suggestion(key, known) or f"; expected {', '.join(known)}"
-                self.add(node.key_lines[key], f"unknown field `{key}`{hint}")
 
 
 class _RuleFile:
@@ -166,7 +110,7 @@ class _RuleFile:
         tolerate = 0
         if "tolerate" in entries:
             tolerate = int(faults.number(entries["tolerate"], "tolerate", low=0, high=10_000, whole=True) or 0)
-        tests = series_tests.read(entries["tests"], faults) if "tests" in entries else ()
+        tests = read_tests(entries["tests"], faults) if "tests" in entries else ()
         if when is None or severity is None or announces is None or not all(texts.values()):
             return None
         return Rule(

@@ -16,15 +16,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from replay.rules.engine import evaluate
+from replay.rules.faults import Faults
 from replay.rules.model import Rule, SeriesTest
 from replay.rules.notation import MAXIMUM_POINTS, Piece, values
 from replay.rules.series import Series
 from replay_parsers.timeline_document import Listing, Mapping, Node, Text
-
-if TYPE_CHECKING:
-    from replay.rules.reading import Faults
 
 _FIELDS = ("name", "series", "fires")
 _PIECE = ("value", "from", "to", "points", "noise")
@@ -40,8 +38,6 @@ def read(node: Node, faults: Faults) -> tuple[SeriesTest, ...]:
 
 def run(rule: Rule, test: SeriesTest) -> str | None:
     """What is wrong with the outcome of ``test``; None when it is as expected."""
-    from replay.rules.engine import evaluate
-
     flags = evaluate([rule], {signal: Series.of(points) for signal, points in test.series.items()}).flags
     if bool(flags) != test.fires:
         return f"{rule.name}, {test.name}: expected {'a flag' if test.fires else 'none'}, got {len(flags)}"
