@@ -120,7 +120,10 @@ FP16 = Failure(
     ),
     search="At learning rate 0.1 this small model grows logits of 1,300 and stays finite; four layers of width 64 "
     "collapse there too, at 73 ms a step. GLM-130B's order (the scale falls first, then the loss explodes) was not "
-    "obtained in fp16 proper: withheld steps freeze the weights. It is number 11.",
+    "obtained in fp16 proper: withheld steps freeze the weights. It is number 11. A "
+    "first look at seeds 1000 to 1006 had 6 of 7 within 200 steps, the seventh still collapsing; since then there are "
+    "240 steps, and the seeds are others.",
+    first_seed=2000,
 )
 
 
