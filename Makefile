@@ -4,7 +4,7 @@ BIN := .venv/bin
 REPORTS := reports
 STORE := replay-store
 
-.PHONY: demo test test-slow lint types browser clean eval-chronicles
+.PHONY: demo test test-slow lint types browser eval-chronicles verify-failures clean eval-chronicles
 
 # Installed again whenever the declared or the tested versions change.
 .venv/installed: pyproject.toml constraints.txt
@@ -38,6 +38,10 @@ types: .venv/installed
 UPSTREAM ?= ../shared/upstream
 eval-chronicles: .venv/installed
 	$(BIN)/python -m replay.chronicle_evaluation $(UPSTREAM)
+
+# The proxy's catalogue of failures on fresh seeds; stopped, it goes on where it stopped.
+verify-failures: .venv/installed
+	$(BIN)/replay proxy failures verify --jobs 2 --docs docs/failures.md
 
 clean:
 	rm -rf .venv build dist $(STORE) .pytest_cache .mypy_cache .ruff_cache .hypothesis
