@@ -30,6 +30,8 @@ _TRAINING = re.compile(r"\btr\d{1,2}[a-z]?-\d{1,4}[bBM]\d?", re.IGNORECASE)
 # Code and places that their chronicles link to throughout.
 _THEIRS = re.compile(r"\bbigscience-workshop\b|\bMegatron-DeepSpeed\b|\bolruwase\b|\bJZ\b")
 _HEADING = re.compile(r"^#{1,6}[ \t]+(\S.*)$", re.MULTILINE)
+# Blanks of one line only: over many empty lines, each beginning would look at all that follow.
+_PASTED = re.compile(r"^[ \t]*(?:\[\w+\]:[ \t]*)?iteration[ \t]+\d+/[ \t]*\d+ \|", re.MULTILINE)
 # Headings that announce a trouble without naming it.
 _TROUBLE = re.compile(
     r"\bissues?\b|\bproblems?\b|\bbugs?\b|\bexperiments?\b|\bimportance\b|\bwatchdog\b", re.IGNORECASE
@@ -47,7 +49,7 @@ def recognise(sample: Sample) -> float:
     """How sure it is that a file is a BigScience chronicle: markdown that speaks of their trainings by number."""
     headings = _HEADING.findall(sample.text)
     named = len(_TRAINING.findall(sample.text))
-    pasted = re.search(r"^\s*(?:\[\w+\]:\s*)?iteration\s+\d+/\s*\d+ \|", sample.text, re.MULTILINE) is not None
+    pasted = _PASTED.search(sample.text) is not None
     theirs = len(_THEIRS.findall(sample.text)) >= 3
     if len(headings) < 2 or not (named >= 3 or theirs or (named and pasted)):
         return 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
@@ -28,7 +29,9 @@ class ScalarColumns:
         # The step before, in the same segment: the distance between two reports.
         self.interval: int | None = state.get("interval")
         self._last_of: dict[str, int] = dict(state.get("last_of", {}))
-        self._reached: list[list[int]] = [list(pair) for pair in state.get("reached", [])]
+        # Where earlier segments began and ended, each sorted: a file that steps back on every line has very many.
+        self._firsts: list[int] = list(state.get("firsts", []))
+        self._lasts: list[int] = list(state.get("lasts", []))
         self._span: list[int] | None = list(state["span"]) if state.get("span") else None
         self._codes: dict[str, int] = {}
         self._clear()
@@ -39,7 +42,8 @@ class ScalarColumns:
             "last_step": self.last_step,
             "interval": self.interval,
             "last_of": dict(self._last_of),
-            "reached": [list(pair) for pair in self._reached],
+            "firsts": list(self._firsts),
+            "lasts": list(self._lasts),
             "span": list(self._span) if self._span else None,
         }
 
@@ -90,7 +94,8 @@ class ScalarColumns:
         self.last_step = None
         self._last_of = {}
         if self._span is not None:
-            self._reached.append(self._span)
+            insort(self._firsts, self._span[0])
+            insort(self._lasts, self._span[1])
             self._span = None
 
     def knows(self, tag: str) -> bool:
@@ -108,7 +113,7 @@ class ScalarColumns:
 
     def times_reached(self, step: int) -> int:
         """How many earlier segments passed ``step``."""
-        return sum(first <= step <= last for first, last in self._reached)
+        return bisect_right(self._firsts, step) - bisect_left(self._lasts, step)
 
     def add_many(
         self,

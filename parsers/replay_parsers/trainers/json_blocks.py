@@ -7,6 +7,7 @@ steps that do not go back within an epoch, losses that are numbers.  Everything 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -23,6 +24,8 @@ WORTH_IT = 256 << 10
 """Smaller blocks are read line by line."""
 
 _MOST_COLUMNS = 62
+_LINES_LOOKED_AT = 256
+_ANY_KEY = re.compile(rb'"([^"]{1,200})"\s{0,4}:')
 _MOST_BRACKETS = 256
 """More opening brackets on one line are left to the careful reader: Arrow's descends into them until its stack ends,
 and the process with it."""
@@ -54,7 +57,7 @@ class _Run:
 
 def add_block(raw: bytes, lines: int, axis: Axis, book: Book) -> bool:
     """Add all records of a block of whole ``lines``; false, with nothing done, when it is not as plain as that."""
-    if len(raw) < WORTH_IT or not _is_shallow(raw, lines):
+    if len(raw) < WORTH_IT or not _is_shallow(raw, lines) or not _has_few_keys(raw):
         return False
     columns = _columns(raw)
     # A blank line, or two objects on one, and the lines would not be counted as elsewhere.
@@ -89,6 +92,20 @@ def _is_shallow(raw: bytes, lines: int) -> bool:
     opening = np.flatnonzero((data == ord("{")) | (data == ord("[")))
     before_ends = np.searchsorted(opening, np.flatnonzero(data == ord("\n")))
     return int(np.diff(before_ends, prepend=0).max(initial=0)) <= _MOST_BRACKETS
+
+
+def _has_few_keys(raw: bytes) -> bool:
+    """Whether lines from all over the block have few keys together.
+
+    Arrow makes each key of any line a column as long as the block: where most lines bring new ones, that is its square.
+    """
+    keys: set[bytes] = set()
+    for part in range(_LINES_LOOKED_AT):
+        begin = raw.rfind(b"\n", 0, len(raw) * part // _LINES_LOOKED_AT) + 1
+        keys.update(_ANY_KEY.findall(raw, begin, raw.find(b"\n", begin)))
+        if len(keys) > _MOST_COLUMNS:
+            return False
+    return True
 
 
 def _are_first_tellings(runs: list[_Run], book: Book) -> bool:

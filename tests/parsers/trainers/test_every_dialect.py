@@ -126,6 +126,8 @@ EVIL = {
     "equals": "[step=1/2]\n  " + "a=" * 200_000,
     "commas": "," * 400_000,
     "words": "loss " * 80_000,
+    "ends of lines": "\n" * 400_000,
+    "blanks and ends of lines": " \n" * 200_000,
     "blanks": "loss: " + " " * 400_000 + "x",
     "epochs": "Epoch 1: " * 44_000 + "loss",
     "bar": "Epoch 0: " + "1/2 [1it/s, " * 32_000 + "reduced_train_loss=1]",

@@ -111,6 +111,15 @@ def test_intricate_ones_come_out_the_same(tmp_path: Path, monkeypatch: pytest.Mo
     assert_same(*both_ways(tmp_path / "log.jsonl", INTRICATE[name], monkeypatch)[:2])
 
 
+def test_ever_new_keys_do_not_cost_the_square_of_their_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No column of Arrow's is made for any of them."""
+    monkeypatch.setattr(json_blocks, "_columns", None)
+    path = tmp_path / "keys.jsonl"
+    path.write_text(lines(*({"step": step, "loss": 2.5, f"key {step}": 1.5} for step in range(8_000))))
+    read = read_path(PARSER, path)
+    assert len(read.scalars) == 16_000
+
+
 DEEP = {
     "on one line": '{"step": 2, "loss": 2.5, "a": ' + '{"a": ' * 60_000 + "1" + "}" * 60_001 + "\n",
     "over many lines": '{"a":\n' * 60_000 + "1" + "}\n" * 60_000,

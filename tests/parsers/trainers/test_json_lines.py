@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 
 import pytest
 from log_reading import ReadText, of_kind, rows, values
@@ -132,6 +133,14 @@ class TestGotcha25Axes:
         records = [{"epoch": 0, "step": step, "loss": 2.5} for step in (0, 1, 2, 1, 2, 3)]
         read = read_text(PARSER, lines(*records))
         assert [segment for tag, segment, *_ in rows(read) if tag == "loss"] == [0, 0, 0, 1, 1, 1]
+
+    def test_many_steps_back_do_not_take_the_square_of_their_number(self, read_text: ReadText) -> None:
+        text = "".join(f'{{"step": {2 - count % 2}, "loss": NaN}}\n' for count in range(40_000))
+        began = time.perf_counter()
+        read = read_text(PARSER, text)
+        assert time.perf_counter() - began < 10
+        assert read.scalars.segment[-1] == 20_000
+        assert len({event.event for event in read.events}) == len(read.events) == 40_000
 
 
 class TestEpochSteps:
