@@ -48,6 +48,20 @@ def test_six_seeds_that_agree_say_helps_or_harms() -> None:
     assert effect("a", "b", "peak_excess_loss", difference).verdict == "harms"
 
 
+def test_an_effect_too_small_to_act_upon_is_told_to_be() -> None:
+    found = effect("a", "b", "final_loss", np.array([1.0, 1.2, 0.9, 1.1, 1.3, 0.8]) * 1e-3)
+    assert found.verdict == "harms"
+    assert "less than the 0.02 nats that matter" in found.note
+    assert "matter" not in effect("a", "b", "final_loss", np.array([1.0, 1.2, 0.9, 1.1, 1.3, 0.8])).note
+
+
+def test_seeds_that_are_all_alike_are_no_certainty() -> None:
+    found = effect("a", "b", "recurred", np.full(6, -1.0))
+    assert (found.verdict, found.low, found.high) == ("helps", -1.0, -1.0)
+    assert "no width" in found.note
+    assert "no width" not in effect("a", "b", "recurred", np.zeros(6)).note
+
+
 def test_one_seed_that_disagrees_strongly_leaves_it_open() -> None:
     found = effect("a", "b", "peak_excess_loss", np.array([-1.0, -1.2, -0.9, -1.1, -1.3, 2.0]))
     assert found.verdict == "inconclusive"

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from replay.experiment.arms import ArmRun
-from replay.experiment.metrics import BEYOND_HOPE, measure, reference_warning
+from replay.experiment.measuring import measure, reference_warning
+from replay.experiment.metrics import BEYOND_HOPE
 
 from .toy import scenario
 
@@ -57,6 +58,16 @@ def test_a_loss_that_is_no_number_counts_as_beyond_hope_not_as_missing(broken: f
     assert got["peak_excess_loss"] == pytest.approx(BEYOND_HOPE - 0.01)
     assert got["final_loss"] == BEYOND_HOPE
     assert got["recurred"] == 1.0
+
+
+@pytest.mark.parametrize("broken", [math.nan, math.inf, 1e30])
+def test_a_reference_that_is_no_number_spoils_no_metric(broken: float) -> None:
+    """A NaN in a difference would make p 0, since no comparison with it is true."""
+    reference = arm([0.01] * 39 + [broken])
+    got = measure(arm([0.01] * 39 + [3.01]), reference, scenario(), DECISION)
+    assert all(math.isfinite(value) for value in got.values())
+    assert got["peak_excess_loss"] == 0.0
+    assert "20 nats at step 139" in reference_warning(reference, scenario())
 
 
 def test_a_reference_that_goes_wrong_by_itself_is_told() -> None:

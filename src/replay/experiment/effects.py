@@ -85,6 +85,8 @@ def effect(arm: str, control: str, name: str, difference: NDArray[np.float64]) -
         needed = seeds_to_settle(difference, metric.matters, LEVEL, MOST_SEEDS)
         more = max(needed - len(difference), 1) if needed < MOST_SEEDS else None
         note = f"{note}; {_more(more)}"
+    if not metric.cost and len(difference) > 1 and low == high != 0:
+        note += "; all seeds differ by the same, so the interval has no width, which is not to say that it is certain"
     return Effect(
         arm=arm,
         control=control,
@@ -103,8 +105,8 @@ def effect(arm: str, control: str, name: str, difference: NDArray[np.float64]) -
 def _verdict(metric: Metric, n: int, low: float, high: float, p: float) -> tuple[str, str]:
     """What may be said, and the note that goes with it.
 
-    An effect is called one when both the sign-flip test and the interval say so; "no effect seen" needs the whole
-    interval within what matters.  Below the number of seeds with which the test can speak at all, neither is said.
+    An effect is called one when both the sign-flip test and the interval say so, with a remark where it is too small
+    to matter; "no effect seen" needs the whole interval within what matters.  Below the number of seeds with which the test can speak at all, neither is said.
     """
     if n < fewest_seeds(LEVEL):
         return INCONCLUSIVE, (
@@ -112,7 +114,9 @@ def _verdict(metric: Metric, n: int, low: float, high: float, p: float) -> tuple
             f"{smallest_p(n):.0%} of cases (two-sided sign-flip test)"
         )
     if p <= LEVEL and (high < 0 or low > 0):
-        return (HELPS if high < 0 else HARMS), f"sign-flip p {p:.2g}"
+        small = -metric.matters <= low and high <= metric.matters
+        remark = f"; all of the interval is less than the {metric.matters:g} {metric.unit} that matter" if small else ""
+        return (HELPS if high < 0 else HARMS), f"sign-flip p {p:.2g}{remark}"
     if -metric.matters <= low and high <= metric.matters:
         return NO_EFFECT, f"sign-flip p {p:.2g}; the interval lies within {metric.matters:g} {metric.unit} of none"
     return INCONCLUSIVE, f"sign-flip p {p:.2g}"

@@ -1,17 +1,8 @@
-"""What is measured of an arm: how bad it got, how long it took, where it ended, and what it cost."""
+"""The metrics of an arm: how bad it got, how long it took, where it ended, and what it cost."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-import numpy as np
-from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from replay.experiment.arms import ArmRun
-    from replay.experiment.scenario import Scenario
 
 BEYOND_HOPE = 20.0
 """Held-out loss, nats, at which NaN, infinity and anything larger are counted: worse says no more."""
@@ -68,39 +59,3 @@ METRICS: dict[str, Metric] = {
         title="batches skipped", unit="batches", meaning="training data left out", matters=1.0, cost=True
     ),
 }
-
-
-def excess(held_out: NDArray[np.float64], reference: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Held-out loss over the reference's at the same steps [steps], NaN and huge values as :data:`BEYOND_HOPE`."""
-    bounded = np.minimum(np.where(np.isfinite(held_out), held_out, BEYOND_HOPE), BEYOND_HOPE)
-    return np.asarray(bounded - reference, dtype=np.float64)
-
-
-def measure(run: ArmRun, reference: ArmRun, scenario: Scenario, decision: int) -> dict[str, float]:
-    """The metrics of one arm on one seed, by the names in :data:`METRICS`; ``decision`` is the step reached when
-    someone acted."""
-    held_out = run.column("held_out_loss")
-    over = excess(held_out, reference.column("held_out_loss"))
-    ill = run.steps[over > scenario.healthy_below]
-    last_ill = int(ill.max()) if len(ill) else decision
-    return {
-        "peak_excess_loss": float(over.max()),
-        "recurred": float(over.max() > scenario.recurs_above),
-        "steps_to_recover": float(run.steps_recomputed + max(0, last_ill - decision)),
-        "final_loss": float(np.minimum(np.nan_to_num(held_out[-END_STEPS:], nan=BEYOND_HOPE), BEYOND_HOPE).mean()),
-        "steps_recomputed": float(run.steps_recomputed),
-        "batches_skipped": float(run.batches_skipped),
-    }
-
-
-def reference_warning(reference: ArmRun, scenario: Scenario) -> str:
-    """Why a seed's comparison is doubtful, or nothing: the run that never met the failure must be healthy itself."""
-    held_out = reference.column("held_out_loss")
-    usual = float(np.median(held_out))
-    peak = float(np.where(np.isfinite(held_out), held_out, math.inf).max())
-    if peak - usual <= scenario.healthy_below:
-        return ""
-    step = int(reference.steps[int(np.where(np.isfinite(held_out), held_out, math.inf).argmax())])
-    return (
-        f"the run that never met the failure went wrong by itself: {peak:.3g} nats at step {step}, usually {usual:.3g}"
-    )

@@ -17,8 +17,10 @@ import pandas as pd
 from replay.experiment import cache
 from replay.experiment.arms import SIGNALS, ArmRun, arm_names, repeats, run_arms
 from replay.experiment.effects import Effect, effects, effects_frame
-from replay.experiment.metrics import METRICS, excess, measure, reference_warning
+from replay.experiment.measuring import excess, measure, reference_warning
+from replay.experiment.metrics import METRICS
 from replay.experiment.scenario import DO_NOTHING, REFERENCE, ROLLBACK_ONLY, Scenario, ScenarioError
+from replay.experiment.summary import summary
 
 Progress = Callable[[int, int], None]
 """Called with the number of seeds done and that of all."""
@@ -60,9 +62,14 @@ class ExperimentResult:
 
     def summary(self) -> str:
         """What came of it, in plain words."""
-        from replay.experiment.summary import summary
-
-        return summary(self)
+        return summary(
+            self.scenario,
+            seeds=self.seeds,
+            outcomes=self.outcomes,
+            found=self.found,
+            repeated_on=self.repeated_on,
+            warnings=self.warnings,
+        )
 
     def to_bytes(self) -> bytes:
         """All tables as CSV with full precision: equal results are equal bytes."""

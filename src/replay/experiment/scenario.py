@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from replay.errors import ReplayError
 from replay.experiment.interventions import Intervention, Rollback, SkipBatches
+from replay.experiment.metrics import METRICS
 
 if TYPE_CHECKING:
     from replay.proxy.failure import Case
@@ -116,8 +117,6 @@ class Scenario:
     arms: tuple[Arm, ...]
 
     def __post_init__(self) -> None:
-        from replay.experiment.metrics import METRICS
-
         _require(self.horizon > 0, f"horizon must be positive, not {self.horizon}")
         _require(bool(self.seeds) and min(self.seeds) >= 0, f"seeds: at least one, none negative, not {self.seeds}")
         _require(self.held_out_sequences > 0, f"held_out_sequences must be positive, not {self.held_out_sequences}")

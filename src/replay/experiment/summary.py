@@ -4,58 +4,68 @@ from __future__ import annotations
 
 import math
 import textwrap
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+
+import pandas as pd
 
 from replay.experiment.effects import INCONCLUSIVE, LEVEL, MOST_SEEDS, Effect
 from replay.experiment.metrics import METRICS, Metric
-from replay.experiment.scenario import DO_NOTHING
+from replay.experiment.scenario import DO_NOTHING, Scenario
 from replay.experiment.statistics import fewest_seeds, smallest_p
-
-if TYPE_CHECKING:
-    from replay.experiment.run import ExperimentResult
 
 WIDTH = 110
 
 
-def summary(result: ExperimentResult) -> str:
-    """What was run, what was seen of each arm, what each changed, and what must not be concluded."""
-    parts = [_what_was_run(result), _means(result), *_differences(result), _caution(len(result.seeds))]
-    parts += [_wrapped(f"Doubtful: {warning}.") for warning in result.warnings]
+def summary(
+    scenario: Scenario,
+    *,
+    seeds: tuple[int, ...],
+    outcomes: pd.DataFrame,
+    found: Sequence[Effect],
+    repeated_on: int | None,
+    warnings: Sequence[str],
+) -> str:
+    """What was run, what was seen of each arm, what each changed, and what must not be concluded.
+
+    The arguments are the parts of an :class:`replay.experiment.ExperimentResult`.
+    """
+    parts = [_what_was_run(scenario, seeds, repeated_on), _means(scenario, outcomes, len(seeds))]
+    parts += [*_differences(scenario, found), _caution(len(seeds))]
+    parts += [_wrapped(f"Doubtful: {warning}.") for warning in warnings]
     return "\n\n".join(parts)
 
 
-def _what_was_run(result: ExperimentResult) -> str:
-    scenario, n = result.scenario, len(result.seeds)
+def _what_was_run(scenario: Scenario, seeds: tuple[int, ...], repeated_on: int | None) -> str:
     lines = [
         f"{scenario.name}: {scenario.title}" if scenario.title else scenario.name,
-        f"{_count(n, 'seed')} ({_listed(result.seeds)}) x {_count(len(scenario.all_arms), 'arm')}, each followed for "
+        f"{_count(len(seeds), 'seed')} ({_listed(seeds)}) x {_count(len(scenario.all_arms), 'arm')}, each followed for "
         f"{_count(scenario.horizon, 'step')} beyond the moment of action; compared at equal steps.",
     ]
-    if result.repeated_on is not None:
+    if repeated_on is not None:
         lines.append(
             f"Rolling back and changing nothing repeated “{_words(DO_NOTHING)}” bit for bit (asserted on seed "
-            f"{result.repeated_on}): what differs below is due to what an arm does, and to nothing else."
+            f"{repeated_on}): what differs below is due to what an arm does, and to nothing else."
         )
     return "\n".join(_wrapped(line) for line in lines)
 
 
-def _means(result: ExperimentResult) -> str:
-    """A table: for each arm the mean of each metric over seeds."""
-    means = result.outcomes.groupby(["arm", "metric"], sort=False)["value"].mean()
+def _means(scenario: Scenario, outcomes: pd.DataFrame, n: int) -> str:
+    """A table: for each arm the mean of each metric over ``n`` seeds."""
+    means = outcomes.groupby(["arm", "metric"], sort=False)["value"].mean()
     rows = [["mean over seeds", *(metric.title for metric in METRICS.values())]]
-    for arm in result.scenario.all_arms:
-        values = [_mean(metric, float(means[arm.name, name]), len(result.seeds)) for name, metric in METRICS.items()]
+    for arm in scenario.all_arms:
+        values = [_mean(metric, float(means[arm.name, name]), n) for name, metric in METRICS.items()]
         rows.append([_words(arm.name), *values])
     return _table(rows)
 
 
-def _differences(result: ExperimentResult) -> list[str]:
+def _differences(scenario: Scenario, effects: Sequence[Effect]) -> list[str]:
     """A table for each comparison, the primary metric first; costs are told by the table of means."""
     tested = [name for name, metric in METRICS.items() if not metric.cost]
-    order = sorted(tested, key=lambda name: name != result.scenario.primary)
+    order = sorted(tested, key=lambda name: name != scenario.primary)
     tables = []
-    for arm, control in dict.fromkeys((one.arm, one.control) for one in result.found):
-        found = {one.metric: one for one in result.found if (one.arm, one.control) == (arm, control)}
+    for arm, control in dict.fromkeys((one.arm, one.control) for one in effects):
+        found = {one.metric: one for one in effects if (one.arm, one.control) == (arm, control)}
         head = [f"{_words(arm)} against {_words(control)}", "difference", "95% interval", "verdict", "more seeds"]
         tables.append(_table([head, *(_difference(found[name]) for name in order)]))
     return tables
