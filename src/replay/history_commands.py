@@ -11,9 +11,9 @@ import click
 from replay.cli_options import common, kinds, known_run, open_store
 
 if TYPE_CHECKING:
-    from replay.audit import AuditReport
-    from replay.precedents import Precedent
-    from replay.similarity import Situation
+    from replay.history.audit import AuditReport
+    from replay.history.precedents import Precedent
+    from replay.history.similarity import Situation
     from replay_parsers.records import Problem
 
 
@@ -26,7 +26,7 @@ def audit_command(targets: tuple[str, ...], folder: Path, as_json: bool) -> None
     Each target is a run in the store, or a file; files that tell the same run are compared.  Findings are data: they
     do not change the exit status, which is 1 only when a file could not be read.
     """
-    from replay.audit import audit_files, audit_run
+    from replay.history.audit import audit_files, audit_run
 
     files = [name for name in targets if Path(name).exists()]
     store = open_store(folder)
@@ -140,7 +140,8 @@ def precedents_command(
     Either RUN with --at STEP, or --saw with what you see.  Similarity is explained in words; the proxy's evidence on
     what was done is shown where the store holds any.
     """
-    from replay import output, precedents
+    from replay import output
+    from replay.history import precedents
 
     store = open_store(folder)
     if run is not None and step is not None and not saw:
@@ -194,8 +195,9 @@ def _precedent_as_json(one: Precedent) -> dict[str, Any]:
 @common
 def statistics_command(runs: tuple[str, ...], within: int, page: bool, folder: Path, as_json: bool) -> None:
     """Count restarts, failures, lost work and what was done about what; all runs, or RUN... alone."""
-    from replay import effectiveness, lost_work, output, reliability
-    from replay.statistics_page import statistics_page
+    from replay import output
+    from replay.history import effectiveness, lost_work, reliability
+    from replay.history.statistics_page import statistics_page
 
     store = open_store(folder)
     names = [known_run(store, run) for run in runs] or None

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from replay.audit import AuditReport, audit_files, audit_records, audit_run, findings_frame
-from replay.audit.slips import number_slips
-from replay.audit.totals import percent_follows
+from replay.history.audit import AuditReport, audit_files, audit_records, audit_run, findings_frame
+from replay.history.audit.slips import number_slips
+from replay.history.audit.totals import percent_follows
 from replay.store import EventStore
 from replay_parsers import read
 from replay_parsers.records import Finding

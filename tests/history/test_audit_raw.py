@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from replay.audit import KNOWN, audit_files
+from replay.history.audit import KNOWN, audit_files
 from replay_parsers.records import Finding
 
 BOOK = """# Training notes of a small run

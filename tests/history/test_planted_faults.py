@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from planted import PLANTERS, Plant, plant
 
-from replay.audit import AUDIT, KNOWN, audit_records
+from replay.history.audit import AUDIT, KNOWN, audit_records
 from replay_parsers import read
 from replay_parsers.records import Records
 

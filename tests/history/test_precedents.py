@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 import replay
-from replay import precedents
-from replay.follow_up import ABANDONED, CAME_BACK, STAYED_AWAY, UNAFFECTED, follow_up
-from replay.similarity import Situation, compare
+from replay.history import precedents
+from replay.history.follow_up import ABANDONED, CAME_BACK, STAYED_AWAY, UNAFFECTED, follow_up
+from replay.history.similarity import Situation, compare
 from replay.store import EventStore
 
 RARE = {"loss_spike": 1.0, "loss_scale_drop": 2.0, "loss_explosion": 2.0, "hang": 1.0}

@@ -99,7 +99,7 @@ def test_the_criterion_of_opt_175b_names_loss_scale_and_activation_norms(builtin
 
 
 def test_palm_recomputed_08_percent_and_skipped_at_most_54_percent(builtin: EventStore) -> None:
-    from replay.lost_work import lost_work, skipped_data
+    from replay.history.lost_work import lost_work, skipped_data
 
     lost = lost_work(builtin, "palm-540b").iloc[0]
     assert (lost["known"], lost["lost_steps"], lost["total_steps"]) == (20, 2_000, 255_000)

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 
 import replay
-from replay import effectiveness, lost_work, reliability
+from replay.history import effectiveness, lost_work, reliability
+from replay.history.statistics_page import statistics_page
 from replay.intervals import count_interval, share_interval, survival
-from replay.statistics_page import statistics_page
 from replay.store import EventStore
 
 HISTORY = """

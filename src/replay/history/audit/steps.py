@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from math import gcd
 
-from replay.audit import checkpoints, reach
-from replay.audit.book import BACK, Entry, Moment, Notes, Telling, printed_step
-from replay.audit.checkpoints import common_step
-from replay.audit.clock_model import ClockModel
-from replay.audit.slips import nearest_slip
+from replay.history.audit import checkpoints, reach
+from replay.history.audit.book import BACK, Entry, Moment, Notes, Telling, printed_step
+from replay.history.audit.checkpoints import common_step
+from replay.history.audit.clock_model import ClockModel
+from replay.history.audit.slips import nearest_slip
 from replay_parsers.kinds import EventKind
 from replay_parsers.records import Event
 

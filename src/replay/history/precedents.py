@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pandas as pd
 
 from replay.errors import ReplayError
-from replay.follow_up import ABANDONED, CAME_BACK, NOT_KNOWN, STAYED_AWAY, UNAFFECTED, follow_up
-from replay.similarity import Situation, compare, rarity
+from replay.history.follow_up import ABANDONED, CAME_BACK, NOT_KNOWN, STAYED_AWAY, UNAFFECTED, follow_up
+from replay.history.similarity import Situation, compare, rarity
 from replay_parsers.kinds import KINDS, Role
 
 if TYPE_CHECKING:

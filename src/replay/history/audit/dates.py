@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from replay.audit.book import DAY, HALF_HOUR, Entry, Moment, Notes, Telling
-from replay.audit.slips import best, moment_slips
+from replay.history.audit.book import DAY, HALF_HOUR, Entry, Moment, Notes, Telling
+from replay.history.audit.slips import best, moment_slips
 from replay_parsers.chronicles.clock import epochs
 from replay_parsers.records import TimePrecision
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from replay.audit.book import BACK, Entry, Notes, Telling, printed_step
-from replay.audit.slips import ranges
+from replay.history.audit.book import BACK, Entry, Notes, Telling, printed_step
+from replay.history.audit.slips import ranges
 from replay_parsers.kinds import EventKind, Role
 from replay_parsers.records import Event
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from replay.audit.book import Entry, Notes, Telling
+from replay.history.audit.book import Entry, Notes, Telling
 from replay_parsers.records import Event
 
 _PARTS = (

@@ -34,10 +34,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from replay.audit import comparison, dates, reach, settings, steps, totals
-from replay.audit.book import Notes, Telling, tellings
-from replay.audit.clock_model import ClockModel
-from replay.audit.merging import AUDIT, BOTH, KNOWN, Found, merge
+from replay.history.audit import comparison, dates, reach, settings, steps, totals
+from replay.history.audit.book import Notes, Telling, tellings
+from replay.history.audit.clock_model import ClockModel
+from replay.history.audit.merging import AUDIT, BOTH, KNOWN, Found, merge
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,7 +96,7 @@ def audit_files(paths: Iterable[str | Path]) -> tuple[list[AuditReport], list[Pr
 
     Returns a report for each run, and what could not be read; all else is kept.
     """
-    from replay.audit.files import read_files
+    from replay.history.audit.files import read_files
 
     records, texts, problems = read_files(paths)
     return audit_records(records, texts), problems

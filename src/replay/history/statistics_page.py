@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pandas as pd
 
-from replay import effectiveness, lost_work, reliability
+from replay.history import effectiveness, lost_work, reliability
 
 if TYPE_CHECKING:
     from replay.store import EventStore
@@ -30,7 +30,7 @@ def statistics_page(store: EventStore, runs: Sequence[str], *, within: int = WIT
         f"```console\n$ replay ingest --builtin\n$ replay statistics --page {' '.join(runs)} > docs/statistics.md\n```",
         "It counts what the sources in `logbooks/` tell. A log that tells little shows little: what is not told is not "
         "counted, a record's end is treated as censoring, and every rate comes with a 95% interval. The functions are "
-        "in `replay.reliability`, `replay.lost_work` and `replay.effectiveness`, and give DataFrames.",
+        "in `replay.history` (`reliability`, `lost_work`, `effectiveness`), and give DataFrames.",
         "## Overview",
         _overview(store, runs),
         _CAVEATS,

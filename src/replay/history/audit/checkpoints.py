@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from replay.audit.book import BACK, Entry, Notes, Telling, printed_step
-from replay.audit.slips import nearest_slip, number_slips
+from replay.history.audit.book import BACK, Entry, Notes, Telling, printed_step
+from replay.history.audit.slips import nearest_slip, number_slips
 from replay_parsers.kinds import EventKind
 from replay_parsers.records import Event
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from replay.audit.book import Entry, Notes, Telling, printed_step
+from replay.history.audit.book import Entry, Notes, Telling, printed_step
 from replay_parsers.kinds import EventKind, Role
 from replay_parsers.records import Event, TimePrecision
 

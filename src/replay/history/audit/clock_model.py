@@ -9,8 +9,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from replay.audit.book import BACK, DAY, Entry, Moment, Telling, printed_step
-from replay.audit.dates import launched, launcher_offset
+from replay.history.audit.book import BACK, DAY, Entry, Moment, Telling, printed_step
+from replay.history.audit.dates import launched, launcher_offset
 from replay_parsers.kinds import EventKind, Role
 from replay_parsers.records import Event, TimePrecision
 

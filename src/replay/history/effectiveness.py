@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from replay.follow_up import CAME_BACK, STAYED_AWAY, UNAFFECTED, follow_up
+from replay.history.follow_up import CAME_BACK, STAYED_AWAY, UNAFFECTED, follow_up
+from replay.history.reliability import Runs
 from replay.intervals import share_interval
-from replay.reliability import Runs
 
 if TYPE_CHECKING:
     from replay.store import EventStore

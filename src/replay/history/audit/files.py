@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from replay.audit.clock_model import PACE_BASIS
+from replay.history.audit.clock_model import PACE_BASIS
 from replay_parsers import UnknownFormatError, read
 from replay_parsers.files import open_bytes
 from replay_parsers.records import BatchStage, Problem, ProblemKind, Records, Scalars

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pandas as pd
 
-from replay.reliability import Runs, descriptions, first_number, numbers
+from replay.history.reliability import Runs, descriptions, first_number, numbers
 from replay_parsers.kinds import EventKind as Kind
 
 if TYPE_CHECKING:

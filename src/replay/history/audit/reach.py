@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from replay.audit.book import DAY, Entry, Moment, Notes, Telling
-from replay.audit.checkpoints import common_step
-from replay.audit.clock_model import Anchor, ClockModel, anchors, clock_model
-from replay.audit.slips import best, moment_slips, nearest_slip, number_slips
+from replay.history.audit.book import DAY, Entry, Moment, Notes, Telling
+from replay.history.audit.checkpoints import common_step
+from replay.history.audit.clock_model import Anchor, ClockModel, anchors, clock_model
+from replay.history.audit.slips import best, moment_slips, nearest_slip, number_slips
 from replay_parsers.kinds import EventKind
 from replay_parsers.records import TimePrecision
 
