@@ -106,7 +106,8 @@ def _verdict(metric: Metric, n: int, low: float, high: float, p: float) -> tuple
     """What may be said, and the note that goes with it.
 
     An effect is called one when both the sign-flip test and the interval say so, with a remark where it is too small
-    to matter; "no effect seen" needs the whole interval within what matters.  Below the number of seeds with which the test can speak at all, neither is said.
+    to matter; "no effect seen" needs the whole interval within what matters.  Below the number of seeds with which
+    the test can speak at all, neither is said.
     """
     if n < fewest_seeds(LEVEL):
         return INCONCLUSIVE, (

@@ -44,6 +44,5 @@ def reference_warning(reference: ArmRun, scenario: Scenario) -> str:
     if peak - usual <= scenario.healthy_below:
         return ""
     step = int(reference.steps[int(held_out.argmax())])
-    return (
-        f"the run that never met the failure went wrong by itself: {peak:.3g} nats at step {step}, usually {usual:.3g}"
-    )
+    height = f"{peak:.3g} nats" if peak < BEYOND_HOPE else f"{BEYOND_HOPE:g} nats or no number"
+    return f"the run that never met the failure went wrong by itself: {height} at step {step}, usually {usual:.3g}"
