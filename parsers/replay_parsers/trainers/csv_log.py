@@ -26,6 +26,8 @@ FORMAT = "csv"
 _SEPARATORS = (",", "\t", ";", "|")
 _TELLING = re.compile(r"step|epoch|iter|loss|batch|update|tokens|samples", re.I)
 _NUMBER_LIKE = re.compile(r"[+-]?[\d.]")
+# Weights & Biases exports a chart with the run in front of each name, and `__MIN` and `__MAX` of each bin beside it.
+_DASHBOARD = re.compile(r"(.{1,200}?) - (.{1,200})")
 _TENSORBOARD = re.compile(r"-tag-(.+)$")
 
 
@@ -48,11 +50,22 @@ def _is_header(cells: list[str]) -> bool:
     return any(_TELLING.search(cell) for cell in cells) and sum(map(bool, cells)) >= 2
 
 
+def _without_run(names: list[str]) -> list[str]:
+    """The names of a dashboard's chart of one run, without the run."""
+    parts = [_DASHBOARD.fullmatch(name) for name in names]
+    if len({match[1] for match in parts if match}) != 1:
+        return names
+    keys = [match[2] if match else name for name, match in zip(names, parts, strict=True)]
+    return keys if len(set(keys)) == len(keys) else names
+
+
 class Table:
     """Reads rows under the header that stands last above them."""
 
     def __init__(self, tag: str) -> None:
         self.names: list[str] = []
+        # What the values are called: mostly as the header says.
+        self.keys: list[str] = []
         self.separator = ","
         # TensorBoard's own export calls the value `Value`; its file name has the tag.
         self.tag = tag
@@ -67,10 +80,11 @@ class Table:
         separator = _separator(line.text)
         if _is_header(as_header := split_row(line.text, separator)):
             self.names, self.separator = as_header, separator
+            self.keys = _without_run(as_header)
             return True
         if not self.names or not cells or len(cells) > len(self.names):
             return False
-        record = {name: self._cell(cell) for name, cell in zip(self.names, cells, strict=False) if name and cell}
+        record = {key: self._cell(cell) for key, cell in zip(self.keys, cells, strict=False) if key and cell}
         if self.tag and "Value" in record:
             record[self.tag] = record.pop("Value")
         return bool(record) and self.records.take(record, line.number, "", book)

@@ -23,6 +23,8 @@ FORMAT = "trainer-state"
 
 _HISTORIES = ("log_history", "history", "logs", "records", "metrics")
 _ROW = re.compile(rb'^\s{0,64}\[\s{0,64}\{\s{0,64}"[^"]{1,120}"\s{0,8}:')
+_LIST = re.compile(rf'(?:\A\ufeff?|"(?:{"|".join(_HISTORIES)})"\s{{0,64}}:)\s{{0,64}}\[\s{{0,64}}(?=\{{)')
+_COMMA = re.compile(r"\s{0,64},\s{0,64}")
 _COLUMNS = re.compile(rb'"(?:[\w/.-]{0,60})(?:step|loss|epoch)"\s{0,8}:\s{0,8}\[\s{0,64}[-\d"NnIi]')
 _METADATA = ("best_metric", "best_model_checkpoint", "global_step", "max_steps", "num_train_epochs", "logging_steps",
              "save_steps", "eval_steps", "train_batch_size", "total_flos")  # fmt: skip
@@ -54,6 +56,21 @@ def _parse(text: str) -> tuple[Any, str]:
         return None, str(error)
 
 
+def _whole_records(text: str) -> list[Any]:
+    """The records of a history that breaks off, up to the last whole one."""
+    records: list[Any] = []
+    begin = _LIST.search(text)
+    decoder = json.JSONDecoder(parse_int=parse_integer)
+    while begin is not None:
+        try:
+            record, end = decoder.raw_decode(text, begin.end())
+        except (ValueError, RecursionError):
+            break
+        records.append(record)
+        begin = _COMMA.match(text, end)
+    return records
+
+
 def read(request: Request) -> Iterator[Records]:
     """Read a document's history.
 
@@ -62,9 +79,10 @@ def read(request: Request) -> Iterator[Records]:
     text, problems = whole_document(request)
     book = Book(request, {})
     document, fault = _parse(text)
-    history = _history(document)
+    history = _whole_records(text) if fault else _history(document)
     if fault and not problems:
-        message = f"not read to its end, and nothing kept: {fault}; the file may still be being written"
+        kept = f"the {len(history)} records before that are kept" if history else "nothing is kept"
+        message = f"not read to its end, {fault}; {kept}; the file may still be being written"
         problems.append(problem(request, ProblemKind.INVALID, message, line=1))
     elif history is None and not problems:
         problems.append(problem(request, ProblemKind.NOT_UNDERSTOOD, "it holds no list of records", line=1))

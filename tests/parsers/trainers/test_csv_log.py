@@ -55,7 +55,15 @@ class TestTables:
 
     def test_quoted_names_of_a_dashboards_export(self, read_text: ReadText) -> None:
         read = read_text(PARSER, '"Step","my run - train/loss","my run - train/loss__MIN"\n"1","2.5","2.4"\n')
-        assert values(read, "my run - train/loss") == {1: 2.5}
+        assert (values(read, "train/loss"), values(read, "train/loss__MIN")) == ({1: 2.5}, {1: 2.4})
+
+    def test_a_nan_loss_in_a_dashboards_export_is_one(self, read_text: ReadText) -> None:
+        read = read_text(PARSER, '"Step","swift-dawn-7 - train/loss"\n"10","2.5"\n"20","NaN"\n')
+        assert [event.step for event in of_kind(read, "nan_loss")] == [20]
+
+    def test_a_chart_of_several_runs_keeps_their_names(self, read_text: ReadText) -> None:
+        read = read_text(PARSER, "Step,a - loss,b - loss\n1,2.5,3.5\n2,,3.25\n")
+        assert (values(read, "a - loss"), values(read, "b - loss")) == ({1: 2.5}, {1: 3.5, 2: 3.25})
 
     def test_tensorboards_export_has_its_tag_in_its_name(self, read_text: ReadText) -> None:
         read = read_text(PARSER, "Wall time,Step,Value\n1700000000.5,10,2.5\n", "run-a-tag-train_loss.csv")

@@ -66,6 +66,15 @@ class TestGotcha14TrainerState:
         assert problem.kind is ProblemKind.INVALID
         assert "line 5" in str(problem)
 
+    def test_cut_anywhere_its_whole_records_are_kept(self, read_text: ReadText) -> None:
+        records = ", ".join(f'{{"loss": {step}.5, "step": {step}, "a": {{"b": NaN}}}}' for step in range(1, 6))
+        for text in (state(records), f"[{records}]", f'{{"history": [{records}]}}'):
+            kept = [list(values(read_text(trainer_state.PARSER, text[:cut]), "loss")) for cut in range(len(text))]
+            assert kept == sorted(kept)
+            assert kept[-1] == [1, 2, 3, 4, 5]
+            for steps in kept:
+                assert steps == list(range(1, len(steps) + 1))
+
     @pytest.mark.parametrize(
         "text",
         [
