@@ -220,6 +220,15 @@ class TestChecks:
         )
         assert plateau.missing[0].startswith("loss has 3 values")
 
+    def test_a_loss_that_is_plotted_over_samples_is_not_passed_over_in_silence(self) -> None:
+        """DeepSpeed's monitor counts samples: rules cannot judge that, and "no loss" alone would mislead."""
+        store = FakeStore({"run": "r"})
+        store.add_scalars("Train/Samples/train_loss", None, range(256, 2560, 256), range(9))
+        store.add_scalars("odd", None, range(9), range(9))
+        told = dict(check(read_run(store, "r", scenes.RULES)).signals)
+        assert told["over samples, not steps, so not judged by rules"] == "1 tag: Train/Samples/train_loss"
+        assert told["without a known meaning"] == "1 tag: odd"
+
     def test_flags_of_rules_that_only_the_store_knows_are_counted(self) -> None:
         own = check(read_run(scenes.failing_run(), "small-proxy", scenes.RULES)).checked[-1]
         assert (own.name, own.flags) == ("our-loss-bound", 1)

@@ -13,6 +13,7 @@ from replay.output import is_missing
 from replay.report.drawn import is_constant
 from replay.report.reading import CHARTED_SIGNALS, RunReading, records
 from replay.report.words import count, number, shortened, spelled, steps
+from replay.signals import STEP_AXIS, axis_of
 
 EXPECTED_SIGNALS = CHARTED_SIGNALS
 """Signals whose absence a reader should know of."""
@@ -130,9 +131,12 @@ def _signals(reading: RunReading) -> list[tuple[str, str]]:
         if signal in reading.signals and is_constant(reading, signal):
             found += f", {number(reading.signals[signal].rows['value'].iloc[0])} throughout"
         rows.append((spelled(signal), found))
-    others = sorted(reading.tags.loc[reading.tags["signal"].isna(), "tag"])
-    if others:
-        rows.append(("without a known meaning", f"{count(len(others), 'tag')}: {shortened(others)}"))
+    others: dict[str, list[str]] = {}
+    for tag in sorted(reading.tags.loc[reading.tags["signal"].isna(), "tag"]):
+        others.setdefault(axis_of(tag), []).append(tag)
+    for axis, tags in others.items():
+        what = "without a known meaning" if axis == STEP_AXIS else f"over {axis}, not steps, so not judged by rules"
+        rows.append((what, f"{count(len(tags), 'tag')}: {shortened(tags)}"))
     return rows
 
 
