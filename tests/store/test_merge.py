@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import pytest
@@ -126,17 +128,55 @@ def test_recurrence_is_counted_from_the_checkpoint_gone_back_to() -> None:
     )
 
 
+def on(day: int) -> datetime:
+    return datetime(2024, 1, day, tzinfo=UTC)
+
+
+def recurrences(*rows: merge.Row) -> dict[str, int | None]:
+    return {one["incident"]: one["recurred_after"] for one in merge.incidents(rows, apart=False)}
+
+
 def test_a_recurrence_without_a_step_is_looked_up_in_the_next_incident_with_the_same_symptom() -> None:
-    rows = [
-        row("1s", incident="1", kind="loss_spike", step=100),
+    assert recurrences(
+        row("1s", incident="1", kind="loss_spike", step=100, time=on(1)),
         row("1r", incident="1", kind="restart", role="lifecycle", step=90),
         row("1o", incident="1", kind="recurred", role="outcome"),
-        row("2s", incident="2", kind="hang", step=150),
-        row("3s", incident="3", kind="loss_spike", step=400),
-        row("4s", incident="4", kind="loss_spike", step=900),
-    ]
-    found = {one["incident"]: one["recurred_after"] for one in merge.incidents(rows, apart=False)}
-    assert found == {"1": 310, "2": None, "3": None, "4": None}
+        row("2s", incident="2", kind="hang", step=150, time=on(2)),
+        row("3s", incident="3", kind="loss_spike", step=400, time=on(3)),
+        row("4s", incident="4", kind="loss_spike", step=900, time=on(4)),
+    ) == {"1": 310, "2": None, "3": None, "4": None}
+
+
+def test_it_may_come_back_before_the_step_that_had_been_reached() -> None:
+    found = recurrences(
+        row("1s", incident="1", step=1000, time=on(1)),
+        row("1r", incident="1", kind="rollback", role="intervention", step=500),
+        row("1o", incident="1", kind="recurred", role="outcome"),
+        row("2s", incident="2", step=700, time=on(2)),
+    )
+    assert found["1"] == 200
+
+
+@pytest.mark.parametrize("time", [on(1), on(2), None])
+def test_an_incident_that_is_not_known_to_be_later_is_no_recurrence(time: datetime | None) -> None:
+    """One from which training was put back far lies at a later step, yet was before; experiments branch off."""
+    found = recurrences(
+        row("1s", incident="1", step=100, time=on(2)),
+        row("1r", incident="1", kind="rollback", role="intervention", step=90),
+        row("1o", incident="1", kind="recurred", role="outcome"),
+        row("2s", incident="2", step=400, time=time),
+    )
+    assert found["1"] is None
+
+
+def test_twins_are_found_among_many_events_as_among_few() -> None:
+    many = range(0, 400_000, 4)
+    told = [row(f"told/{step}", step=step, step_end=step + 1, evidence="logged") for step in many]
+    computed = [row(f"computed/{step}", step=step + step % 8 // 2, evidence="derived") for step in many]
+    start = perf_counter()
+    kept = merge.without_twins([*told, *computed])
+    assert perf_counter() - start < 20, "time grows with the square of the number of events"
+    assert len(kept) == len(told) + len(computed) // 2
 
 
 def test_nothing_is_said_of_a_recurrence_that_no_source_tells() -> None:

@@ -6,8 +6,10 @@ so that its source and locator stand for everything in the row.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from replay_parsers.kinds import EventKind, Role
@@ -55,14 +57,28 @@ def without_twins(rows: Sequence[Row]) -> list[Row]:
     for row in rows:
         if row["evidence"] != Evidence.DERIVED and row["step"] is not None:
             told[row["run"], row["kind"]].append(_steps(row))
+    covered = {key: _Ranges(ranges) for key, ranges in told.items()}
 
     def has_twin(row: Row) -> bool:
         if row["evidence"] != Evidence.DERIVED or row["step"] is None:
             return False
-        first, last = _steps(row)
-        return any(low <= last and first <= high for low, high in told.get((row["run"], row["kind"]), ()))
+        ranges = covered.get((row["run"], row["kind"]))
+        return ranges is not None and ranges.touch(*_steps(row))
 
     return [row for row in rows if not has_twin(row)]
+
+
+class _Ranges:
+    """Inclusive ranges of steps, asked whether any of them touches another: a log can tell 100,000 events."""
+
+    def __init__(self, ranges: Iterable[tuple[int, int]]) -> None:
+        ordered = sorted(ranges)
+        self._firsts = [first for first, _ in ordered]
+        self._reached = list(accumulate((last for _, last in ordered), max))
+
+    def touch(self, first: int, last: int) -> bool:
+        begun = bisect_right(self._firsts, last)
+        return begun > 0 and self._reached[begun - 1] >= first
 
 
 def _steps(row: Row) -> tuple[int, int]:
@@ -152,34 +168,39 @@ def _add_recurrences(found: Sequence[Row], groups: Sequence[Sequence[Row]]) -> N
     for incident in found:
         by_run[incident["run"]].append(incident)
     for incident, events in zip(found, groups, strict=True):
-        back_to = _went_back_to(events)
+        back_to = went_back_to(events)
         recurrences = [row for row in events if row["kind"] == EventKind.RECURRED]
         if back_to is None or not recurrences:
             continue
         at = next((row["step"] for row in recurrences if row["step"] is not None), None)
         if at is None:
-            at = _next_like(incident, back_to, by_run[incident["run"]])
+            at = seen_again(incident, back_to, by_run[incident["run"]])
         if at is not None and at >= back_to:
             incident["recurred_after"] = at - back_to
 
 
-def _went_back_to(events: Sequence[Row]) -> int | None:
-    for kind in _BACK_TO:
-        steps: list[int] = [row["step"] for row in events if row["kind"] == kind and row["step"] is not None]
-        if steps:
-            return steps[-1]
-    return None
+def went_back_to(events: Iterable[Row]) -> int | None:
+    """The step that training went on from after an incident: of its last rollback, else of its last restart."""
+    steps = {row["kind"]: row["step"] for row in events if row["kind"] in _BACK_TO and row["step"] is not None}
+    return next((steps[kind] for kind in _BACK_TO if kind in steps), None)
 
 
-def _next_like(incident: Mapping[str, Any], back_to: int, others: Iterable[Row]) -> int | None:
+def seen_again(incident: Mapping[str, Any], went_on_from: int, others: Iterable[Mapping[str, Any]]) -> int | None:
+    """The first step beyond ``went_on_from`` at which a later incident of the run shares a symptom with this one.
+
+    Only of incidents with a time is it known which is the later one: the steps of a run that was put back, or of
+    experiments that branch off from one checkpoint, are in no order.
+    """
+    if incident["time"] is None:
+        return None
     seen = set(incident["saw"])
-    reached = max(back_to, incident["step"] or back_to)
     later = [
         int(other["step"])
         for other in others
-        if other["incident"] != incident["incident"]
+        if other["time"] is not None
+        and other["time"] > incident["time"]
         and other["step"] is not None
-        and other["step"] > reached
+        and other["step"] > went_on_from
         and seen & set(other["saw"])
     ]
     return min(later, default=None)
