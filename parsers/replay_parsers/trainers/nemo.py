@@ -1,4 +1,4 @@
-"""Console logs of NeMo: Lightning's progress bar, and the lines of NeMo 2.
+"""Console logs of NeMo and of Lightning, on which it is built: the progress bar, and the lines of NeMo 2.
 
     Epoch 0:   1%|  | 795/77225 [9:07:58<878:01:48, 41.36s/it, loss=3.1, reduced_train_loss=3.090, global_step=794.0]
     Epoch 1: : 3it [00:32, reduced_train_loss=2.66e-5, global_step=6.000]
@@ -29,7 +29,7 @@ _BAR = re.compile(
 )
 _LINE = re.compile(r"Training epoch (\d{1,9}), iteration (\d{1,18})/(\d{1,18}) \| (.{1,2000})$")
 _ITEM = re.compile(r"([A-Za-z][^=,]{0,80})=([^,=]{0,40})(?:,|$)")
-_WORTH = ("reduced_train_loss", "train_loss", "global_step")
+_WORTH = ("reduced_train_loss", "train_loss", "global_step", "v_num=")
 
 
 def read_line(text: str) -> Report | None:
@@ -45,6 +45,8 @@ def read_line(text: str) -> Report | None:
     fields = {key.strip(): value for key, text in pairs if (value := _number(text)) is not None}
     if not any("loss" in key for key in fields):
         return None
+    # The number, or a piece of the name, of the run's folder measures nothing.
+    fields.pop("v_num", None)
     printed = fields.pop("global_step", None)
     return Report(_step(printed, int(match[1]), int(match[2]), match[3] or "?"), fields)
 
@@ -101,8 +103,8 @@ def _telling(line: str) -> bool:
 
 
 def recognise(sample: Sample) -> float:
-    """How sure it is that a file is NeMo's: by `reduced_train_loss`, a name of its own."""
-    return by_lines(sample, _telling, surest=0.95)
+    """How sure it is that a file is NeMo's: by `reduced_train_loss`, a name of its own; other bars are Lightning's."""
+    return by_lines(sample, _telling, surest=0.95) or by_lines(sample, read_line, surest=0.6)
 
 
 def read(request: Request) -> Iterator[Records]:

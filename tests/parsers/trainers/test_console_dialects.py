@@ -134,6 +134,22 @@ class TestNeMo:
         read = read_text(nemo.PARSER, f"{bar}reduced_train_loss=11.50, global_step=6.000, val_loss=0.5]\n")
         assert (values(read, "reduced_train_loss"), values(read, "val_loss")) == ({6: 11.5}, {6: 0.5})
 
+    @pytest.mark.parametrize(
+        "fields", ["loss=2.5, v_num=0", "v_num=0, train_loss=2.5", "v_num=ab12, train/loss_step=2.5"]
+    )
+    def test_lightnings_own_bar(self, read_text: ReadText, tmp_path: Path, fields: str) -> None:
+        text = "".join(
+            f"\rEpoch {epoch}:  10%|#  | {done}/10 [00:10<01:00,  1.00it/s, {fields}]"
+            for epoch in (0, 1)
+            for done in (1, 2, 10)
+        )
+        path = tmp_path / "x"
+        path.write_text(text + "\n")
+        assert detect(path).parser is nemo.PARSER
+        read = read_text(nemo.PARSER, text + "\n")
+        assert read.scalars.step.tolist() == [1, 2, 10, 11, 12, 20]
+        assert set(read.scalars.value.tolist()) == {2.5}
+
     def test_a_loss_of_nan_dot_zero_is_one(self, read_text: ReadText) -> None:
         read = read_text(nemo.PARSER, self.bar(11, reduced_train_loss="nan.0", global_step="10.0") + "\n")
         assert [event.step for event in of_kind(read, "nan_loss")] == [10]
