@@ -155,6 +155,37 @@ def test_steps_of_an_undated_experiment_are_no_steps_since_another(builtin: Even
     assert found.loc[found["incident"].str.endswith("/experiment-11"), "followed_for"].isna().all()
 
 
+QUICK = """
+run: {name: quick, clock: UTC, sources: {log: A log of our own}}
+incidents:
+  - at: 2024-01-01 00:00
+    locator: § 1
+    seen: [{kind: loss_spike, step: 5000, text: x}]
+    done: [{kind: rollback, step: 4000, text: x}]
+  - at: 2024-01-02 00:00
+    locator: § 2
+    seen: [{kind: loss_spike, step: 4300, text: x}]
+  - at: 2023-12-31 00:00
+    locator: § 0
+    seen: [{kind: loss_spike, step: 4100, text: x}]
+"""
+
+
+def test_what_comes_back_before_the_step_that_had_been_reached_has_come_back(tmp_path: Path) -> None:
+    (tmp_path / "quick.yaml").write_text(QUICK)
+    store = replay.open(tmp_path / "store")
+    store.ingest([tmp_path / "quick.yaml"])
+    (only,) = follow_up(store).to_dict("records")
+    assert (only["outcome"], only["recurred_after"], only["basis"]) == (CAME_BACK, 300, "next incident")
+
+
+def test_experiments_that_branch_off_one_checkpoint_are_no_recurrences_of_each_other(builtin: EventStore) -> None:
+    """NAdamW on Marin 32B: the spikes came again, at no stated step; the other arms began at the same spikes."""
+    incidents = builtin.incidents(run="marin-32b").set_index("incident")
+    assert incidents.loc["marin-32b/nadamw", "then"] == ["recurred"]
+    assert pd.isna(incidents.loc["marin-32b/nadamw", "recurred_after"])
+
+
 def test_follow_up_of_an_empty_store_keeps_its_columns(tmp_path: Path) -> None:
     assert list(follow_up(replay.open(tmp_path / "none")).columns)[-1] == "basis"
 

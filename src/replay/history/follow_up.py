@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pandas as pd
 
+from replay.storage.merge import seen_again, went_back_to
 from replay_parsers.kinds import EventKind as Kind
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ CAME_BACK, STAYED_AWAY, UNAFFECTED, ABANDONED, NOT_KNOWN = (
 
 _BAD = {str(kind) for kind in (Kind.RECURRED, Kind.DELAYED, Kind.WORSENED)}
 _GOOD = {str(kind) for kind in (Kind.RECOVERED, Kind.RECOVERED_BY_ITSELF, Kind.COMPLETED)}
-_BACK = [str(Kind.ROLLBACK), str(Kind.RESTART)]
 
 _COLUMNS = {
     "run": "str",
@@ -51,13 +51,12 @@ def follow_up(store: EventStore, run: str | Iterable[str] | None = None) -> pd.D
     came back), followed_for (steps over which it is known to have stayed away), basis (stated, next incident,
     silence: nothing more is noted of it).
     """
-    incidents = store.incidents(run=run)
     events = store.events(run=run, derived=False)
-    by_incident = dict(iter(events.groupby("incident", sort=False)))
+    by_incident = {name: _rows(own) for name, own in events.groupby("incident", sort=False)}
     ends = _last_steps(events)
     rows = [
         _row(incident, by_incident[incident["incident"]], others, ends.get(name))
-        for name, others in _by_run(incidents)
+        for name, others in _by_run(store.incidents(run=run))
         for incident in others
         if incident["did"] and (incident["saw"] or incident["then"]) and incident["incident"] in by_incident
     ]
@@ -66,7 +65,20 @@ def follow_up(store: EventStore, run: str | Iterable[str] | None = None) -> pd.D
 
 def _by_run(incidents: pd.DataFrame) -> Iterable[tuple[str, list[dict[str, Any]]]]:
     for name, rows in incidents.groupby("run", sort=False):
-        yield str(name), cast("list[dict[str, Any]]", rows.to_dict("records"))
+        yield str(name), _rows(rows)
+
+
+def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows in which what is missing is None, as storage has them."""
+    numbers = ["step", "recurred_after"]
+    known = frame.assign(
+        **{
+            name: frame[name].astype(object).where(frame[name].notna(), None)
+            for name in ("time", *numbers)
+            if name in frame
+        }
+    )
+    return cast("list[dict[str, Any]]", known.to_dict("records"))
 
 
 def _last_steps(events: pd.DataFrame) -> dict[str, int]:
@@ -76,26 +88,28 @@ def _last_steps(events: pd.DataFrame) -> dict[str, int]:
 
 
 def _row(
-    incident: dict[str, Any], events: pd.DataFrame, others: list[dict[str, Any]], end: int | None
+    incident: dict[str, Any], events: list[dict[str, Any]], others: list[dict[str, Any]], end: int | None
 ) -> dict[str, Any]:
     then = set(incident["then"])
-    back, acted_at = went_back_to(events), acting_step(incident, events)
-    later = _next_like(incident, acted_at, others)
+    back, acted_at = went_back_to(events), _acting_step(incident, events)
+    later = None if acted_at is None else seen_again(incident, acted_at, others)
     outcome = _outcome(incident, then, later, acted_at, end)
-    at, followed, basis = None, None, "stated" if then - {str(Kind.NOT_STATED)} else "silence"
+    after, followed, basis = None, None, "stated" if then - {str(Kind.NOT_STATED)} else "silence"
     if outcome == CAME_BACK:
-        at, basis = (_step_of(events, _BAD), "stated") if then & _BAD else (later, "next incident")
-        if at is None and str(Kind.RECURRED) in then:
-            at = later
+        basis = "stated" if then & _BAD else "next incident"
+        after = incident["recurred_after"]
+        if after is None:
+            stated = _step_of(events, _BAD)
+            same = not then & _BAD or str(Kind.RECURRED) in then
+            after = _came_back_after(acted_at, later if stated is None and same else stated)
+        # Where training was not put back, the step of the outcome may be that of the symptom itself.
+        if back is None and later is None:
+            after = None
     elif outcome == STAYED_AWAY and acted_at is not None:
         seen_well = _step_of(events, _GOOD)
         # The end of the record says something only of a run whose incidents follow each other in time.
-        known = [step for step in (seen_well, end if not pd.isna(incident["time"]) else None) if step is not None]
+        known = [step for step in (seen_well, end if incident["time"] is not None else None) if step is not None]
         followed = max(known) - acted_at if known and max(known) >= acted_at else None
-    after = at - acted_at if at is not None and acted_at is not None else None
-    # Where training was not put back, the step of the outcome may be that of the symptom itself.
-    if after is not None and (after <= 0 or (back is None and later is None)):
-        after = None
     return {
         "run": incident["run"],
         "incident": incident["incident"],
@@ -109,6 +123,10 @@ def _row(
     }
 
 
+def _came_back_after(acted_at: int | None, at: int | None) -> int | None:
+    return at - acted_at if at is not None and acted_at is not None and at > acted_at else None
+
+
 def _outcome(incident: dict[str, Any], then: set[str], later: int | None, acted_at: int | None, end: int | None) -> str:
     if then & _BAD:
         return CAME_BACK
@@ -120,40 +138,15 @@ def _outcome(incident: dict[str, Any], then: set[str], later: int | None, acted_
         return CAME_BACK
     if then & _GOOD:
         return STAYED_AWAY
-    silent = incident["saw"] and not pd.isna(incident["time"]) and acted_at is not None
+    silent = incident["saw"] and incident["time"] is not None and acted_at is not None
     return STAYED_AWAY if silent and end is not None and acted_at is not None and end > acted_at else NOT_KNOWN
 
 
-def acting_step(incident: dict[str, Any], events: pd.DataFrame) -> int | None:
+def _acting_step(incident: dict[str, Any], events: list[dict[str, Any]]) -> int | None:
     """The step that training went on from, else the step at which the incident showed."""
     back = went_back_to(events)
-    if back is not None:
-        return back
-    return None if pd.isna(incident["step"]) else int(incident["step"])
+    return incident["step"] if back is None else back
 
 
-def went_back_to(events: pd.DataFrame) -> int | None:
-    """The step that training went on from, None where none is told."""
-    steps = events.loc[events["kind"].isin(_BACK), "step"].dropna()
-    return int(steps.iloc[-1]) if len(steps) else None
-
-
-def _step_of(events: pd.DataFrame, kinds: set[str]) -> int | None:
-    steps = events.loc[events["kind"].isin(kinds), "step"].dropna()
-    return int(steps.iloc[0]) if len(steps) else None
-
-
-def _next_like(incident: dict[str, Any], acted_at: int | None, others: list[dict[str, Any]]) -> int | None:
-    """Where the same was next seen in the run; only where both have a time, so that one is known to be later."""
-    if pd.isna(incident["time"]) or acted_at is None:
-        return None
-    steps = [
-        int(other["step"])
-        for other in others
-        if not pd.isna(other["time"])
-        and not pd.isna(other["step"])
-        and other["time"] > incident["time"]
-        and other["step"] > max(acted_at, 0 if pd.isna(incident["step"]) else incident["step"])
-        and set(other["saw"]) & set(incident["saw"])
-    ]
-    return min(steps, default=None)
+def _step_of(events: list[dict[str, Any]], kinds: set[str]) -> int | None:
+    return next((event["step"] for event in events if event["kind"] in kinds and event["step"] is not None), None)
