@@ -7,7 +7,9 @@ Wilson's for a share (1927), :func:`survival` the Kaplan-Meier estimate (1958) w
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
+from itertools import groupby
+from operator import itemgetter
 
 import pandas as pd
 
@@ -66,20 +68,23 @@ def share_interval(part: int, whole: int) -> tuple[float, float]:
     return (0.0 if part == 0 else max(middle - half, 0.0)), (1.0 if part == whole else min(middle + half, 1.0))
 
 
-def survival(times: Sequence[float], censored: Sequence[bool]) -> pd.DataFrame:
+def survival(times: Iterable[float], censored: Iterable[bool]) -> pd.DataFrame:
     """The share that lasts longer than each time at which something ended, by Kaplan and Meier.
 
-    ``censored`` marks times that were cut off rather than ended.  Columns: time, at_risk, ended, survival, low, high.
+    ``censored`` marks times that were cut off rather than ended.  Columns: time, at_risk, ended, survival, low, high
+    (NaN where all have ended: the estimate of the variance says nothing there).
     """
+    known = sorted(zip(times, censored, strict=True))
     rows = []
-    share, variance = 1.0, 0.0
-    for time in sorted({time for time, cut in zip(times, censored, strict=True) if not cut}):
-        at_risk = sum(one >= time for one in times)
-        ended = sum(one == time and not cut for one, cut in zip(times, censored, strict=True))
-        share *= 1 - ended / at_risk
-        if at_risk > ended:
-            variance += ended / (at_risk * (at_risk - ended))
-        rows.append((time, at_risk, ended, share, *_log_log(share, variance)))
+    at_risk, share, variance = len(known), 1.0, 0.0
+    for time, alike in groupby(known, key=itemgetter(0)):
+        cuts = [cut for _, cut in alike]
+        ended = cuts.count(False)
+        if ended:
+            share *= 1 - ended / at_risk
+            variance += ended / (at_risk * (at_risk - ended)) if at_risk > ended else math.nan
+            rows.append((time, at_risk, ended, share, *_log_log(share, variance)))
+        at_risk -= len(cuts)
     kinds = {
         "time": "float64",
         "at_risk": "int64",
@@ -92,7 +97,7 @@ def survival(times: Sequence[float], censored: Sequence[bool]) -> pd.DataFrame:
 
 
 def _log_log(share: float, variance: float) -> tuple[float, float]:
-    if not 0 < share < 1:
-        return share, share
+    if math.isnan(variance):
+        return math.nan, math.nan
     spread = math.exp(_NORMAL * math.sqrt(variance) / abs(math.log(share)))
     return share**spread, share ** (1 / spread)

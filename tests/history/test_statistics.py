@@ -92,9 +92,27 @@ def test_survival_counts_what_was_cut_off_as_long_as_it_lasted() -> None:
     assert table["time"].tolist() == [1.0, 2.0, 3.0]
     assert table["at_risk"].tolist() == [5, 4, 2]
     assert table["survival"].tolist() == pytest.approx([0.8, 0.6, 0.3])
+    # Greenwood's variance on the log-log scale, by hand: of 0.8 it is 1 / (5 * 4).
+    assert table.loc[0, ["low", "high"]].tolist() == pytest.approx([0.2038, 0.9692], abs=1e-4)
     assert (table["low"] <= table["survival"]).all()
     assert (table["survival"] <= table["high"]).all()
     assert survival([], []).empty
+
+
+def test_survival_of_freireichs_leukaemia_trial_is_the_published_one() -> None:
+    """Remission in weeks on 6-mercaptopurine (Freireich et al. 1963), the textbook example of the estimate."""
+    ended = [6, 6, 6, 7, 10, 13, 16, 22, 23]
+    cut = [6, 9, 10, 11, 17, 19, 20, 25, 32, 32, 34, 35]
+    table = survival([*ended, *cut], [False] * len(ended) + [True] * len(cut))
+    assert table["at_risk"].tolist() == [21, 17, 15, 12, 11, 7, 6]
+    assert table["survival"].tolist() == pytest.approx([0.857, 0.807, 0.753, 0.690, 0.627, 0.538, 0.448], abs=1e-3)
+    assert table.loc[0, ["low", "high"]].tolist() == pytest.approx([0.620, 0.952], abs=1e-3)
+
+
+def test_survival_claims_no_certainty_where_all_have_ended() -> None:
+    table = survival([1.0, 2.0], [False, False])
+    assert table["survival"].tolist() == [0.5, 0.0]
+    assert table["low"].isna().tolist() == table["high"].isna().tolist() == [False, True]
 
 
 # Restarts and failures
