@@ -132,7 +132,7 @@ def _signals(reading: RunReading) -> list[tuple[str, str]]:
             found += f", {number(reading.signals[signal].rows['value'].iloc[0])} throughout"
         rows.append((spelled(signal), found))
     others: dict[str, list[str]] = {}
-    for tag in sorted(reading.tags.loc[reading.tags["signal"].isna(), "tag"]):
+    for tag in sorted(str(tag) for tag in reading.tags.loc[reading.tags["signal"].isna(), "tag"]):
         others.setdefault(axis_of(tag), []).append(tag)
     for axis, tags in others.items():
         what = "without a known meaning" if axis == STEP_AXIS else f"over {axis}, not steps, so not judged by rules"
