@@ -17,6 +17,7 @@ import click
 from replay.cli_options import common, kinds, known_run, moment, open_store, show
 from replay.cli_options import steps as steps_range
 from replay.history_commands import audit_command, precedents_command, statistics_command
+from replay.ingest_command import ingest_command
 from replay.proxy.commands import precision_command, proxy_commands
 
 
@@ -27,29 +28,6 @@ def replay() -> None:
 
     Begin with `replay ingest --builtin` for the public logbooks, or `replay ingest PATH` for your own files.
     """
-
-
-@replay.command()
-@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--run", help="Name of the run that the files belong to, where they do not say.")
-@click.option("--builtin", is_flag=True, help="Ingest the public logbooks that come with replay.")
-@common
-def ingest(paths: tuple[Path, ...], run: str | None, builtin: bool, folder: Path, as_json: bool) -> None:
-    """Read files and folders into the store; what is there already is left as it is."""
-    from replay import ingest_report
-
-    if not paths and not builtin:
-        raise click.UsageError("nothing to ingest: name files or folders, or give --builtin")
-    if run is not None and not run.strip():
-        raise click.UsageError("--run needs a name")
-    store = open_store(folder)
-    with ingest_report.progress() as progress:
-        reports = [store.ingest_builtin(progress=progress)] if builtin else []
-        if paths:
-            reports.append(store.ingest(paths, run=run, progress=progress))
-    ingest_report.show(reports, as_json=as_json, folder=folder)
-    if any(report.exit_code for report in reports):
-        sys.exit(1)
 
 
 @replay.command()
@@ -253,7 +231,9 @@ def demo(reports: Path, folder: Path, as_json: bool) -> None:
         print("\n".join(f"report: {path}" for path in written))
 
 
-for command in (audit_command, precedents_command, statistics_command, proxy_commands, precision_command):
+for command in (ingest_command, audit_command, precedents_command, statistics_command):
+    replay.add_command(command)
+for command in (proxy_commands, precision_command):
     replay.add_command(command)
 
 

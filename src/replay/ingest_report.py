@@ -51,8 +51,27 @@ def show(reports: Sequence[IngestReport], *, as_json: bool, folder: Path) -> Non
     sources = [source for report in reports for source in report.sources]
     notes = [note for report in reports for note in report.notes]
     if as_json:
-        print_json({"store": str(folder), "sources": [_as_json(source) for source in sources], "notes": notes})
+        print_json(as_json_document(reports, folder))
         return
+    _print_sources(sources, notes)
+    print(_summary(sources, folder))
+
+
+def show_news(report: IngestReport) -> None:
+    """Print what one look of a follower found."""
+    _print_sources(report.sources, report.notes)
+
+
+def as_json_document(reports: Sequence[IngestReport], folder: Path) -> dict[str, object]:
+    """What was ingested, as JSON can hold it."""
+    return {
+        "store": str(folder),
+        "sources": [_as_json(source) for report in reports for source in report.sources],
+        "notes": [note for report in reports for note in report.notes],
+    }
+
+
+def _print_sources(sources: Sequence[SourceReport], notes: Sequence[str]) -> None:
     for source in sources:
         print(_line(source))
         for example in source.coverage.examples[:EXAMPLES]:
@@ -62,7 +81,6 @@ def show(reports: Sequence[IngestReport], *, as_json: bool, folder: Path) -> Non
             _warn(problem)
     for note in notes:
         print(f"note: {visible(note)}", file=sys.stderr)
-    print(_summary(sources, folder))
 
 
 def _line(source: SourceReport) -> str:

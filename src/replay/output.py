@@ -12,10 +12,12 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 EXACT_BELOW = 1e15
 """Whole numbers below this are printed digit for digit: a loss scale of 1048576 is no 1.04858e+06."""
@@ -41,7 +43,9 @@ def _escape(character: str) -> str:
 
 def is_missing(value: object) -> bool:
     """Whether a cell holds nothing: None, NaN, NaT or pandas' NA."""
-    return value is None or value is pd.NaT or value is pd.NA or (isinstance(value, float) and math.isnan(value))
+    # By the names of their types, so that showing what an ingest did does not load pandas.
+    no_value = type(value).__name__ in ("NaTType", "NAType")
+    return value is None or no_value or (isinstance(value, float) and math.isnan(value))
 
 
 def cell(value: object) -> str:

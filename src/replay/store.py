@@ -13,7 +13,9 @@ with no rows; whatever writes first creates it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
 from difflib import get_close_matches
 from pathlib import Path
@@ -27,6 +29,8 @@ from replay_parsers.kinds import EventKind, Role
 from replay_parsers.records import Evidence
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     import pandas as pd
 
     from replay.rules import Flag
@@ -37,6 +41,8 @@ __all__ = ["EventStore", "IngestReport", "Progress", "SourceReport", "StoreError
 Names = str | Iterable[str] | None
 Moment = str | date | datetime | None
 Answer = TypeVar("Answer")
+
+LOGGER = logging.getLogger("replay.store")
 
 _TRIES = 5
 
@@ -53,6 +59,7 @@ class EventStore:
         self.folder = Path(folder)
         layout.check(self.folder)
         self._ledger = Ledger(self.folder)
+        self._derived_for: Snapshot | None = None
 
     def __repr__(self) -> str:
         return f"EventStore({str(self.folder)!r})"
@@ -65,7 +72,13 @@ class EventStore:
     # Writing
 
     def ingest(
-        self, paths: Iterable[str | Path], *, run: str | None = None, progress: ProgressCallback | None = None
+        self,
+        paths: Iterable[str | Path],
+        *,
+        run: str | None = None,
+        progress: ProgressCallback | None = None,
+        executor: Executor | None = None,
+        workers: int = 1,
     ) -> IngestReport:
         """Read files and folders into the store; what is there already is left as it is.
 
@@ -75,23 +88,52 @@ class EventStore:
         begun again adds to what the former one said, and an edited document replaces it.  ``progress`` is called
         with a :class:`Progress` after each piece.
 
+        Files are read by ``executor`` (of processes, or of a cluster that sees the same files), else by this process
+        and, where there is enough to read, by up to ``workers`` more.  The store's bytes are the same either way.
+
         Raises :class:`StoreError` when the store cannot be written.  What is wrong with a source is in the report.
         """
         from replay.storage import sources
         from replay.storage.ingest import ingest
 
-        given = [paths] if isinstance(paths, str | Path) else list(paths)
-        if run is not None and not run.strip():
-            raise StoreError("a run needs a name: the one given is empty")
+        given = _paths(paths, run)
         found = sources.find(given, run)
-        return ingest(self.folder, self._ledger, found, progress=progress, derive=self._derive)
+        return ingest(self.folder, self._ledger, found, progress=progress, executor=executor, workers=workers)
+
+    def follow(
+        self,
+        paths: Iterable[str | Path],
+        *,
+        run: str | None = None,
+        interval: float = 1.0,
+        idle: float | None = None,
+        stop: threading.Event | None = None,
+    ) -> Iterator[IngestReport]:
+        """Ingest files and folders again and again as they grow: a report whenever something was new.
+
+        They are looked at every ``interval`` seconds, until ``stop`` is set or nothing was new for ``idle`` seconds
+        (0: look once).  New files are seen, and those that were replaced or became shorter.  Reading goes on after
+        the last complete record; the rows are those of one :meth:`ingest` at the end.  Raises as :meth:`ingest`.
+        """
+        from replay.storage import compact, follow, sources
+        from replay.storage.ingest import ingest
+
+        given = _paths(paths, run)
+        return follow.follow(
+            lambda: sources.find(given, run),
+            lambda found, memory: ingest(self.folder, self._ledger, found, progress=None, followed=memory),
+            lambda grown: compact.compact(self.folder, self._ledger, lambda _: None, grown),
+            interval=interval,
+            idle=idle,
+            stop=stop or threading.Event(),
+        )
 
     def ingest_builtin(self, *, progress: ProgressCallback | None = None) -> IngestReport:
         """Read the public logbooks that come with replay into the store.  Raises :class:`StoreError`."""
         from replay.storage import sources
         from replay.storage.ingest import ingest
 
-        return ingest(self.folder, self._ledger, sources.builtin(), progress=progress, derive=self._derive)
+        return ingest(self.folder, self._ledger, sources.builtin(), progress=progress)
 
     def compact(self) -> None:
         """Merge the parts of each source, and the ledger.
@@ -102,7 +144,7 @@ class EventStore:
         from replay.storage.compact import compact
 
         if self.exists:
-            compact(self.folder, self._ledger, self._derive)
+            compact(self.folder, self._ledger, self._bring_up_to_date)
 
     def write_derived(self, run: str) -> None:
         """Compute the attempts and derived events of ``run`` anew.  Raises :class:`StoreError`."""
@@ -111,15 +153,45 @@ class EventStore:
         layout.create(self.folder)
         self._answer(lambda snapshot: derived.write(self.folder, snapshot, [run]))
 
+    def derive(self) -> None:
+        """Bring up to date what follows from the records: attempts, and events found in scalars.
+
+        Queries do so by themselves for the runs they are asked of; other tools see it once it was done.
+        Raises :class:`StoreError`.
+        """
+        if self.exists:
+            self._derive(self._ledger.snapshot().runs())
+
     def _derive(self, runs: Iterable[str]) -> None:
         from replay.storage.basis import out_of_date
 
-        # Looked at first, so that an ingest that finds nothing new does not load what computing takes.
+        # Looked at first, so that what is up to date does not load what computing takes.
         stale = out_of_date(self.folder, self._ledger.snapshot(), runs)
         if stale:
-            from replay.storage import derived
+            from replay.storage.lock import writing
 
-            derived.bring_up_to_date(self.folder, self._ledger, stale)
+            with writing(self.folder):
+                self._bring_up_to_date(stale)
+
+    def _bring_up_to_date(self, runs: Iterable[str]) -> None:
+        """As :meth:`_derive`, for who holds the lock."""
+        from replay.storage import derived
+
+        derived.bring_up_to_date(self.folder, self._ledger, runs)
+
+    def _derive_for(self, runs: Iterable[str] | None) -> None:
+        """Bring up to date what a query of ``runs`` (None: all) needs, where the store can be written."""
+        snapshot = self._ledger.snapshot()
+        if snapshot is self._derived_for:
+            return
+        known = snapshot.runs()
+        try:
+            self._derive(known if runs is None else [run for run in runs if run in known])
+        except StoreError as error:
+            LOGGER.warning("events found in scalars may be missing or old: %s", error)
+            return
+        if runs is None:
+            self._derived_for = snapshot
 
     def put_flags(self, run: str, flags: pd.DataFrame | Iterable[Flag]) -> None:
         """Keep ``flags`` as those of ``run``, in place of any kept before.
@@ -227,11 +299,14 @@ class EventStore:
         signal: str | None = None,
         steps: tuple[int | None, int | None] | None = None,
         view: Literal["all", "surviving"] = "all",
+        sources: Literal["merged", "all"] = "merged",
     ) -> pd.DataFrame:
         """Measured values of ``run``, by tag and step.
 
         Columns: run, source, segment, tag, step, wall_time, value, attempt; with ``signal`` its name besides.
         ``steps`` is an inclusive range.  ``view="surviving"`` leaves out what a later attempt rolled back.
+        With ``sources="merged"`` what several sources tell alike (a console log and the histories in two
+        checkpoints) is told once; ``"all"`` shows every telling.
 
         Raises :class:`StoreError` for an unknown view, and when both a tag and a signal are asked for.
         """
@@ -242,9 +317,14 @@ class EventStore:
         if tag is not None and signal is not None:
             raise StoreError("ask for a tag or a signal, not both")
         tags = None if tag is None else sorted(_names(tag) or ())
-        return self._answer(
-            lambda snapshot: overview.scalars(self.folder, snapshot, run, tags, signal, steps, surviving=view != "all")
-        )
+        merge = _merging(sources)
+        self._derive_for([run])
+
+        def query(snapshot: Snapshot) -> pd.DataFrame:
+            surviving = view != "all"
+            return overview.scalars(self.folder, snapshot, run, tags, signal, steps, surviving=surviving, merge=merge)
+
+        return self._answer(query)
 
     def tags(self, run: str) -> pd.DataFrame:
         """What was measured of ``run``.  Columns: tag, signal, rows, first_step, last_step."""
@@ -260,6 +340,7 @@ class EventStore:
         from replay import lineage
         from replay.storage import derived
 
+        self._derive_for([run])
         found = self._answer(lambda snapshot: derived.attempts(self.folder, snapshot, run))
         return found.drop(columns=lineage.PIECES)
 
@@ -324,6 +405,8 @@ class EventStore:
         from replay.storage.merge import chronological, merged
         from replay.storage.query import events_table
 
+        if derived:
+            self._derive_for(runs)
         names = snapshot.runs() if runs is None else [name for name in snapshot.runs() if name in runs]
         table = events_table(self.folder, snapshot, names, derived=derived, kinds=kinds)
         rows = table.to_pylist(maps_as_pydicts="strict")
@@ -339,6 +422,12 @@ class EventStore:
                 if self._ledger.names() == names:
                     raise
         return query(self._ledger.snapshot())
+
+
+def _paths(given: Iterable[str | Path], run: str | None) -> list[str | Path]:
+    if run is not None and not run.strip():
+        raise StoreError("a run needs a name: the one given is empty")
+    return [given] if isinstance(given, str | Path) else list(given)
 
 
 def _names(given: Names) -> list[str] | None:

@@ -11,7 +11,7 @@ import toy
 
 import replay
 from replay.storage import scalar_frames
-from replay.store import EventStore
+from replay.store import EventStore, StoreError
 
 
 def restart_log(**header: str) -> str:
@@ -65,23 +65,38 @@ def test_what_is_kept_is_not_believed_once_its_records_have_changed(
         stream.write(toy.lines(*toy.losses(61, 150)))
     with monkeypatch.context() as patch:
         # As a kill after the commit, before anything was derived.
-        patch.setattr(EventStore, "_derive", lambda *_: None)
+        patch.setattr(EventStore, "_derive_for", lambda *_: None)
         store.ingest([logs])
-    assert len(store.attempts("a")) == 2, "computed anew for the query"
-    assert store.events(kind="rollback").empty
+        assert len(store.attempts("a")) == 2, "computed anew for the query"
+        assert store.events(kind="rollback").empty
+    assert len(store.events(kind="rollback")) == 1, "the next query makes up for it, though no file has changed"
+
+
+def test_a_store_that_cannot_be_written_says_that_what_follows_may_be_old(
+    store: EventStore, logs: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (logs / "a.log").write_text(restart_log())
     store.ingest([logs])
-    assert len(store.events(kind="rollback")) == 1, "the next ingest makes up for it, though no file has changed"
+
+    def refuse(*_: object) -> None:
+        raise StoreError("read-only")
+
+    monkeypatch.setattr("replay.storage.derived.write", refuse)
+    assert store.events(kind="rollback").empty
+    assert len(store.attempts("a")) == 2, "attempts are computed all the same"
+    assert "may be missing or old: read-only" in caplog.text
 
 
 def test_deriving_again_changes_nothing(store: EventStore, logs: Path) -> None:
     (logs / "a.log").write_text(restart_log())
     store.ingest([logs])
+    store.derive()
     before = toy.snapshot(store.folder)
     store.write_derived("a")
     assert toy.snapshot(store.folder) == before
     shutil.rmtree(store.folder / "attempts")
     (store.folder / "events" / "run=a" / "derived.parquet").unlink()
-    store.ingest([logs])
+    store.derive()
     assert toy.snapshot(store.folder) == before
 
 

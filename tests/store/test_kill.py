@@ -97,6 +97,7 @@ def test_an_ingest_that_stops_after_any_number_of_writes_is_completed(
                 replay.open(store).ingest([many_logs])
         assert set(replay.open(store).runs()["run"]) <= runs
         replay.open(store).ingest([many_logs])
+        replay.open(store).derive()
         assert toy.snapshot(store) == expected
 
 

@@ -23,6 +23,7 @@ def folder(store: EventStore, logs: Path) -> Path:
         rows = [*toy.losses(0, steps), *toy.losses(0, 5, tag=f"only {run}"), event]
         (logs / f"{steps}.log").write_text(toy.log(*rows, run=run, piece=12))
     store.ingest([logs])
+    store.derive()
     return store.folder
 
 

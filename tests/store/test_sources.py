@@ -317,4 +317,5 @@ def test_the_built_in_logbooks_are_the_same_bytes_wherever_they_lie(
     monkeypatch.setattr(builtin, "_FOLDERS", (copies,))
     other = replay.open(tmp_path / "other")
     other.ingest_builtin()
+    other.derive()
     assert toy.snapshot(other.folder) == toy.snapshot(store.folder)

@@ -7,7 +7,7 @@ once are the same bytes afterwards.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,8 +36,10 @@ _COLUMNS = {
 }
 
 
-def compact(store: Path, ledger: Ledger, derive: Callable[[Iterable[str]], None]) -> None:
-    """Merge what can be merged.  Waits for other writers to end.
+def compact(
+    store: Path, ledger: Ledger, derive: Callable[[Iterable[str]], None], only: Container[str] | None = None
+) -> None:
+    """Merge what can be merged, of the sources ``only`` (default: of all).  Waits for other writers to end.
 
     Raises :class:`StoreError` when a part is damaged or the store cannot be written; nothing is lost then.
     """
@@ -48,9 +50,17 @@ def compact(store: Path, ledger: Ledger, derive: Callable[[Iterable[str]], None]
         with PartWriter(store) as writer:
             entries = [
                 _merge_generation(writer, entries, last=entries[-1] is reading.last)
-                for reading in snapshot.readings.values()
+                for source, reading in snapshot.readings.items()
                 for entries in reading.generations
+                if only is None or source in only
             ]
+            if only is not None:
+                entries += [
+                    entry
+                    for source, reading in snapshot.readings.items()
+                    if source not in only
+                    for entry in reading.entries
+                ]
             if entries:
                 writer.settle()
                 kept = write_entries(writer, entries)

@@ -7,6 +7,7 @@ read again from its beginning: its first and last known blocks are enough, unles
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -51,3 +52,60 @@ def begins_with(path: Path, digests: Sequence[str], length: int, *, thorough: bo
             if block_digest(data) != digests[number]:
                 return False
     return True
+
+
+ANCHOR_BYTES = 64
+
+
+class Growing:
+    """The fingerprint of a file that is followed: what was digested once is not read again.
+
+    That it is still the same file is told by its inode and by the last bytes that were digested.
+    """
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._file: tuple[int, int] | None = None
+        self._length = 0
+        self._whole: list[str] = []
+        self._open_block = hashlib.sha256()
+        self._anchor = b""
+
+    def continues(self, path: Path, digests: Sequence[str], length: int) -> bool:
+        """Whether ``path`` goes on from the ``length`` bytes with ``digests`` that were digested here."""
+        if self._file is None or length != self._length or tuple(digests) != self._digests():
+            return False
+        now = path.stat()
+        if (now.st_dev, now.st_ino) != self._file or now.st_size < length:
+            return False
+        with path.open("rb") as stream:
+            stream.seek(length - len(self._anchor))
+            return stream.read(len(self._anchor)) == self._anchor
+
+    def digest(self, path: Path, length: int, known: Sequence[str], known_length: int) -> tuple[str, ...]:
+        """As :func:`fingerprint`, with only those bytes read that were not digested here before."""
+        with path.open("rb") as stream:
+            now = os.fstat(stream.fileno())
+            continues = self._length == known_length and self._digests() == tuple(known) and length >= known_length
+            if self._file != (now.st_dev, now.st_ino) or not continues:
+                self._begin()
+                self._file = now.st_dev, now.st_ino
+            stream.seek(self._length)
+            while self._length < length:
+                room = BLOCK_BYTES - self._length % BLOCK_BYTES
+                data = stream.read(min(room, length - self._length, 1 << 20))
+                if not data:
+                    break
+                self._open_block.update(data)
+                self._length += len(data)
+                self._anchor = (self._anchor + data)[-ANCHOR_BYTES:]
+                if self._length % BLOCK_BYTES == 0:
+                    self._whole.append(self._open_block.hexdigest()[:32])
+                    self._open_block = hashlib.sha256()
+        return self._digests()
+
+    def _digests(self) -> tuple[str, ...]:
+        rest = (self._open_block.hexdigest()[:32],) if self._length % BLOCK_BYTES else ()
+        return (*self._whole, *rest)

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from replay.storage import reading, sources
+from replay.storage import sources
 from replay.storage.commits import Commits, clear_leftovers, sound_snapshot
 from replay.storage.layout import create
 from replay.storage.ledger import Ledger, Snapshot
 from replay.storage.lock import writing
+from replay.storage.parallel import Work, own_processes, read_all, read_one, worth_it
 from replay.storage.part_writer import PartWriter
 from replay.storage.planning import Known
 from replay.storage.record_parts import RecordParts
-from replay.storage.reports import IngestReport, Progress, ProgressCallback
+from replay.storage.reports import IngestReport, Progress, ProgressCallback, SourceReport
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from replay.storage.follow import Followed
 
 
 def ingest(
@@ -23,40 +30,61 @@ def ingest(
     found: Iterable[sources.Found],
     *,
     progress: ProgressCallback | None,
-    derive: Callable[[Iterable[str]], None],
+    executor: Executor | None = None,
+    workers: int = 1,
+    followed: Mapping[str, Followed] | None = None,
 ) -> IngestReport:
     """Read everything ``found`` into ``store``, which is made if need be.
 
-    ``derive`` is called with the runs that were told of, to bring up to date what follows from their records.
+    It is read by ``executor``, else by this process, with up to ``workers`` processes where that pays; a follower,
+    which remembers what it has ``followed``, reads by itself.
 
     Raises :class:`replay.storage.errors.StoreError` when the store cannot be written.
     """
     create(store)
     report = IngestReport()
-    everything = list(found)
     with writing(store) as lock:
         before = sound_snapshot(store, ledger)
+        works = [Work(number, one, _known(before, one, followed)) for number, one in enumerate(found, start=1)]
         with PartWriter(store) as writer:
-            parts, commits = RecordParts(writer), Commits(writer)
-            for number, one in enumerate(everything, start=1):
-                known = Known(
-                    reading=before.readings.get(one.source),
-                    last_sequence=before.last_sequence.get(one.source, -1),
-                    last_generation=before.last_generation.get(one.source, -1),
-                )
-                if isinstance(one, sources.PassedOver):
-                    report.sources.append(reading.pass_over(one, known, parts, commits.add))
-                else:
-                    step = _progress(one.source, number, len(everything), progress)
-                    report.sources.append(reading.read(one, known, parts, commits.add, step))
+            commits = Commits(writer)
+            if executor is not None:
+                report.sources = _by(executor, store, works, commits, progress)
+            elif workers > 1 and len(works) > 1 and worth_it(works):
+                with own_processes(workers) as own:
+                    report.sources = _by(own, store, works, commits, progress)
+            else:
+                parts = RecordParts(writer)
+                for work in works:
+                    step = _progress(work.found.source, work.number, len(works), progress)
+                    report.sources.append(read_one(work, parts, commits.add, step))
             commits.flush()
-        snapshot = ledger.snapshot()
-        told = {one.source for one in report.sources}
-        report.notes += shared_names(snapshot, told)
-        derive(runs_of(snapshot, told))
+        report.notes += shared_names(ledger.snapshot(), {one.source for one in report.sources})
         if lock.alone():
             clear_leftovers(store, ledger)
     return report
+
+
+def _known(before: Snapshot, one: sources.Found, followed: Mapping[str, Followed] | None) -> Known:
+    return Known(
+        growing=None if followed is None else followed[one.source].growing,
+        reading=before.readings.get(one.source),
+        last_sequence=before.last_sequence.get(one.source, -1),
+        last_generation=before.last_generation.get(one.source, -1),
+    )
+
+
+def _by(
+    executor: Executor, store: Path, works: Sequence[Work], commits: Commits, progress: ProgressCallback | None
+) -> list[SourceReport]:
+    reports = []
+    for done in read_all(store, works, executor):
+        for entry in done.entries:
+            commits.add(entry)
+        reports.append(done.report)
+        size = done.report.coverage.bytes_read
+        _progress(done.report.source, done.work.number, len(works), progress)(size, size)
+    return reports
 
 
 def _progress(source: str, number: int, count: int, callback: ProgressCallback | None) -> Callable[[int, int], None]:
@@ -65,19 +93,6 @@ def _progress(source: str, number: int, count: int, callback: ProgressCallback |
             callback(Progress(source=source, number=number, sources=count, bytes_read=bytes_read, size=size))
 
     return step
-
-
-def runs_of(snapshot: Snapshot, told: set[str]) -> list[str]:
-    """The runs that the sources ``told`` tell of."""
-    return sorted(
-        {
-            part.run
-            for source in told & snapshot.readings.keys()
-            for entry in snapshot.readings[source].entries
-            for part in entry.parts
-            if part.run is not None
-        }
-    )
 
 
 def shared_names(snapshot: Snapshot, told: set[str]) -> list[str]:

@@ -14,6 +14,7 @@ from replay.storage import derived, frames, merge, schema
 from replay.storage.ledger import Snapshot
 from replay.storage.query import Steps, source_table, tag_counts
 from replay.storage.scalar_frames import scalars as read_scalars
+from replay.storage.scalar_frames import told_once
 from replay_parsers.records import ProblemKind
 
 _RUN_COLUMNS = pa.schema(
@@ -137,6 +138,7 @@ def scalars(
     steps: Steps | None,
     *,
     surviving: bool,
+    merge: bool,
 ) -> pd.DataFrame:
     """The answer to :meth:`replay.store.EventStore.scalars`."""
     from replay import lineage
@@ -150,6 +152,8 @@ def scalars(
     frame = lineage.assign(frame, its_attempts)
     if surviving:
         frame = lineage.surviving(frame, its_attempts).reset_index(drop=True)
+    if merge:
+        frame = told_once(frame)
     if signal is not None:
         frame["signal"] = pd.Series([signal] * len(frame), dtype="str", index=frame.index)
     return frame

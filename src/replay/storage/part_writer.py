@@ -98,5 +98,5 @@ def _folders(targets: Iterable[Path], store: Path) -> list[Path]:
 def _holds(path: Path, data: bytes) -> bool:
     try:
         return path.stat().st_size == len(data) and path.read_bytes() == data
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False

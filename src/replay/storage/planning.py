@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from replay.storage import sources
-from replay.storage.fingerprint import begins_with
+from replay.storage.fingerprint import Growing, begins_with
 from replay.storage.ledger import Entry, Reading
 from replay.storage.reports import Status
 from replay_parsers.detection import Detection, UnknownFormatError, all_parsers, detect
-from replay_parsers.files import sample
+from replay_parsers.files import SAMPLE_BYTES, sample
 from replay_parsers.parser import Parser
 from replay_parsers.records import Problem, ProblemKind
 
@@ -24,15 +24,21 @@ EVENT_FILES = "tensorboard"
 
 CERTAIN = 1.0
 """A confidence that nothing can add to."""
+SURE = 0.9
+"""A confidence that a longer look at a followed file will hardly change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What the store holds of a source before it is read: its valid ``reading``, and the highest numbers in use."""
+    """What the store holds of a source before it is read: its valid ``reading``, and the highest numbers in use.
+
+    ``growing`` remembers the fingerprint of a source that is followed.
+    """
 
     reading: Reading | None = None
     last_sequence: int = -1
     last_generation: int = -1
+    growing: Growing | None = None
 
     @property
     def last(self) -> Entry | None:
@@ -110,21 +116,33 @@ def plan(candidate: sources.Candidate, known: Known, now: os.stat_result) -> Pla
         former = next((one for one in all_parsers() if one.name == last.format), None)
         appends = former is not None and former.appends
         thorough = not appends or now.st_ino != last.inode or now.st_size <= last.size
-        if begins_with(candidate.path, last.fingerprint, last.fingerprinted, thorough=thorough):
+        if _followed(candidate, known, last, now) or begins_with(
+            candidate.path, last.fingerprint, last.fingerprinted, thorough=thorough
+        ):
             if now.st_size == last.size == last.fingerprinted:
                 return None
             if former is not None and appends:
-                return _longer(candidate, former, known.last_generation, last)
+                return _longer(candidate, former, known, last)
     return _replacement(candidate, known.last_generation, last, renamed)
 
 
-def _longer(candidate: sources.Candidate, former: Parser, last_generation: int, last: Entry) -> Plan:
+def _followed(candidate: sources.Candidate, known: Known, last: Entry, now: os.stat_result) -> bool:
+    """Whether a source that is followed is known to have only grown."""
+    return (
+        known.growing is not None
+        and now.st_size > last.size >= 0
+        and known.growing.continues(candidate.path, last.fingerprint, last.fingerprinted)
+    )
+
+
+def _longer(candidate: sources.Candidate, former: Parser, known: Known, last: Entry) -> Plan:
     """How to read on in a file that has grown.
 
     More of a file may be recognised with more confidence, and its first lines may have been taken for what they are
     not: it is then read anew, so that it does not matter when it was first looked at.
     """
-    if last.confidence == CERTAIN:
+    told_long_ago = known.growing is not None and last.end > 2 * SAMPLE_BYTES and last.confidence >= SURE
+    if last.confidence == CERTAIN or told_long_ago:
         return _extension(former, last.confidence, last)
     seen = sample(candidate.path)
     try:
@@ -133,7 +151,7 @@ def _longer(candidate: sources.Candidate, former: Parser, last_generation: int, 
         return _extension(former, former.recognise(seen), last)
     if now.parser.name == former.name:
         return _extension(former, now.confidence, last)
-    return _replacement(candidate, last_generation, last, renamed=False, mistaken=True)
+    return _replacement(candidate, known.last_generation, last, renamed=False, mistaken=True)
 
 
 def status_of(now: os.stat_result) -> tuple[int, int, int]:

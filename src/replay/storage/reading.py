@@ -131,6 +131,7 @@ class _Reading:
         self.commit = commit
         self.run_name = how.run
         self.named_by = how.named_by
+        self.growing = known.growing
         self.sequence = known.last_sequence + 1
         self.position = how.start
         self.segments = how.segments
@@ -251,7 +252,6 @@ class _Reading:
     def _commit(self, *, final: bool) -> None:
         size, mtime_ns, inode = self._file_status(final=final)
         length = self._bytes_as_stored()
-        known = self.previous
         entry = Entry(
             source=self.candidate.source,
             status="ingested",
@@ -269,12 +269,7 @@ class _Reading:
             mtime_ns=mtime_ns,
             inode=inode,
             fingerprinted=length,
-            fingerprint=fingerprint(
-                self.candidate.path,
-                length,
-                known.fingerprint if known is not None else (),
-                known.fingerprinted if known is not None else 0,
-            ),
+            fingerprint=self._fingerprint(length),
             segment_base=self.how.segment_base,
             segments=self.segments,
             state=self.state,
@@ -285,6 +280,14 @@ class _Reading:
         self.previous = entry
         self.sequence += 1
         self.pending = _SinceCommit(self.position, [], [])
+
+    def _fingerprint(self, length: int) -> tuple[str, ...]:
+        before = self.previous
+        known = before.fingerprint if before is not None else ()
+        known_length = before.fingerprinted if before is not None else 0
+        if self.growing is not None:
+            return self.growing.digest(self.candidate.path, length, known, known_length)
+        return fingerprint(self.candidate.path, length, known, known_length)
 
     def _bytes_as_stored(self) -> int:
         """How many bytes of the file, as it lies on disk, will not change while it grows.

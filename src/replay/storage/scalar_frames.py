@@ -45,6 +45,36 @@ def measurements(store: Path, snapshot: Snapshot, run: str) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
+def told_once(frame: pd.DataFrame) -> pd.DataFrame:
+    """``frame``, sorted by tag and step, without what another source tells alike.
+
+    Of equal values of a tag at a step of one attempt those of one source are kept: the first, by name, that knows
+    their time, else the first.  What a source itself tells twice stays.
+    """
+    sources, names = pd.factorize(frame["source"], sort=True)
+    if len(names) < 2:
+        return frame
+    tag, step = pd.factorize(frame["tag"])[0], frame["step"].to_numpy()
+    as_next = (tag[1:] == tag[:-1]) & (step[1:] == step[:-1])
+    rows = np.flatnonzero(np.r_[as_next, False] | np.r_[False, as_next])
+    if not len(rows):
+        return frame
+    alike = pd.DataFrame(
+        {
+            "attempt": frame["attempt"].iloc[rows].fillna(-1).to_numpy(np.int64),
+            "tag": tag[rows],
+            "step": step[rows],
+            # Bit for bit, so that a NaN is like another.
+            "value": frame["value"].to_numpy(np.float64)[rows].view(np.int64),
+        }
+    )
+    rank = sources[rows] + len(names) * frame["wall_time"].iloc[rows].isna().to_numpy()
+    best = pd.Series(rank).groupby([alike[name] for name in alike.columns], sort=False).transform("min").to_numpy()
+    kept = np.ones(len(frame), dtype=bool)
+    kept[rows] = rank == best
+    return frame[kept].reset_index(drop=True)
+
+
 def _watched(store: Path, snapshot: Snapshot, run: str) -> list[str] | None:
     """The tags that are worth looking at, None for all."""
     from replay.signals import signal_of

@@ -1,0 +1,140 @@
+"""`replay ingest`: once, over many processes, on a cluster, or again and again while files grow."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from replay.cli_options import common, open_store
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from replay.store import EventStore
+
+
+@click.command("ingest")
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--run", help="Name of the run that the files belong to, where they do not say.")
+@click.option("--builtin", is_flag=True, help="Ingest the public logbooks that come with replay.")
+@click.option("--follow", is_flag=True, help="Go on reading as files grow and new ones appear, until Ctrl-C.")
+@click.option(
+    "--interval", type=click.FloatRange(min=0.01), default=1.0, show_default=True, help="Seconds between looks."
+)
+@click.option("--idle", type=click.FloatRange(min=0), help="End a --follow after so many seconds of nothing new.")
+@click.option(
+    "--workers", type=click.IntRange(min=1), help="Processes, where there is much to read (default: all cores)."
+)
+@click.option(
+    "--cluster", metavar="ADDRESS", help="Read on the Dask cluster at tcp://HOST:PORT, which sees the same files."
+)
+@common
+def ingest_command(
+    paths: tuple[Path, ...],
+    run: str | None,
+    builtin: bool,
+    follow: bool,
+    interval: float,
+    idle: float | None,
+    workers: int | None,
+    cluster: str | None,
+    folder: Path,
+    as_json: bool,
+) -> None:
+    """Read files and folders into the store; what is there already is left as it is.
+
+    With --follow and --json, each line of output is one JSON document: what was new at one look.
+    """
+    from replay import ingest_report
+
+    if not paths and not builtin:
+        raise click.UsageError("nothing to ingest: name files or folders, or give --builtin")
+    if run is not None and not run.strip():
+        raise click.UsageError("--run needs a name")
+    if follow and (cluster or builtin):
+        raise click.UsageError("--follow reads growing files by itself: leave --cluster and --builtin out")
+    store = open_store(folder)
+    if follow:
+        sys.exit(_follow(store, paths, run, interval, idle, as_json=as_json))
+    with ingest_report.progress() as progress, _executor(cluster) as executor:
+        reports = [store.ingest_builtin(progress=progress)] if builtin else []
+        if paths:
+            several = workers or os.cpu_count() or 1
+            reports.append(store.ingest(paths, run=run, progress=progress, executor=executor, workers=several))
+    ingest_report.show(reports, as_json=as_json, folder=folder)
+    if any(report.exit_code for report in reports):
+        sys.exit(1)
+
+
+def _follow(
+    store: EventStore,
+    paths: tuple[Path, ...],
+    run: str | None,
+    interval: float,
+    idle: float | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Follow until Ctrl-C or a request to end; the exit code tells whether something could not be read at last."""
+    from replay import ingest_report
+    from replay.storage.reports import IngestReport
+
+    latest: dict[str, int] = {}
+    with _until_asked_to_stop() as stop:
+        for report in store.follow(paths, run=run, interval=interval, idle=idle, stop=stop):
+            if as_json:
+                sys.stdout.write(
+                    json.dumps(ingest_report.as_json_document([report], store.folder), allow_nan=False) + "\n"
+                )
+            else:
+                ingest_report.show_news(report)
+            sys.stdout.flush()
+            latest |= {one.source: IngestReport([one]).exit_code for one in report.sources}
+    if not as_json:
+        print(f"followed {len(latest)} sources into {store.folder}", file=sys.stderr)
+    return max(latest.values(), default=0)
+
+
+@contextmanager
+def _until_asked_to_stop() -> Iterator[threading.Event]:
+    """An event that Ctrl-C or SIGTERM sets, so that what is being written is finished; a second one ends at once."""
+    stop = threading.Event()
+
+    def ask(_signal: int, _frame: Any) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    former = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _executor(cluster: str | None) -> Iterator[Executor | None]:
+    """The processes of a Dask cluster, None when no address is given."""
+    if cluster is None:
+        yield None
+        return
+    try:
+        import distributed
+    except ImportError:
+        raise click.ClickException("--cluster needs Dask: pip install 'training-replay[cluster]'") from None
+    try:
+        client: Any = distributed.Client(cluster, timeout=10)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"no Dask cluster answers at {cluster}: {error}") from error
+    with client:
+        yield client.get_executor()
