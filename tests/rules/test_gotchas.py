@@ -132,6 +132,11 @@ def test_a_gradient_norm_printed_as_zero_is_told_as_not_measured() -> None:
     }
 
 
+def test_a_loss_that_never_was_a_number_is_not_told_to_have_been_one() -> None:
+    [flag] = flags(loss=Series.of([np.nan] * 5))
+    assert flag.message == "loss is not a number (and no finite value was before it), steps 1 to 5"
+
+
 def test_a_loss_scale_printed_as_zero_has_not_reached_its_floor() -> None:
     """GOTCHAS 24."""
     assert flags(loss_scale=Series.of([65536.0] * 50 + [0.0] * 50 + [65536.0] * 50)) == []

@@ -134,9 +134,9 @@ def _signals(reading: RunReading) -> list[tuple[str, str]]:
     others: dict[str, list[str]] = {}
     for tag in sorted(str(tag) for tag in reading.tags.loc[reading.tags["signal"].isna(), "tag"]):
         others.setdefault(axis_of(tag), []).append(tag)
-    for axis, tags in others.items():
+    for axis, over in others.items():
         what = "without a known meaning" if axis == STEP_AXIS else f"over {axis}, not steps, so not judged by rules"
-        rows.append((what, f"{count(len(tags), 'tag')}: {shortened(tags)}"))
+        rows.append((what, f"{count(len(over), 'tag')}: {shortened(over)}"))
     return rows
 
 

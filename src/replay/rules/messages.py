@@ -30,11 +30,16 @@ def message(episode: Episode) -> str:
         "changepoint": f"{name} changed its level from {normal}, by {spelled(episode.score)} robust sigmas",
         "floor": f"{name} fell to {value}, at or below {normal}",
         "ceiling": f"{name} rose to {value}, at or above {normal}",
-        "nonfinite": f"{name} is {value} (last {normal})",
+        "nonfinite": f"{name} is {value} ({_last(episode)})",
         "plateau": f"{name} no longer falls: nothing since is clearly below {normal}",
         "growth": f"{name} keeps growing: {spelled(episode.score)} times {normal}",
     }
     return f"{texts[episode.detector]}, {where}"
+
+
+def _last(episode: Episode) -> str:
+    known = episode.baseline == episode.baseline
+    return f"last {spelled(episode.baseline)}" if known else "and no finite value was before it"
 
 
 def _ratio(episode: Episode) -> str:
