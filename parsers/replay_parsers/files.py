@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from replay_parsers.parser import Sample
 
 SAMPLE_BYTES = 65_536
+_PIECE_BYTES = 4_096
 GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -28,7 +30,7 @@ def open_bytes(path: Path) -> BinaryIO:
 
 
 def sample(path: Path) -> Sample:
-    """The beginning of ``path``.  A gzip stream that breaks off gives what could be decompressed.
+    """The beginning of ``path``.  A gzip stream that breaks off, or is damaged, gives what could be decompressed.
 
     Raises :class:`OSError` when the file cannot be opened.
     """
@@ -36,10 +38,11 @@ def sample(path: Path) -> Sample:
     with open_bytes(path) as stream:
         try:
             while len(head) <= SAMPLE_BYTES:
-                piece = stream.read1(SAMPLE_BYTES + 1 - len(head)) if hasattr(stream, "read1") else stream.read(1)
+                # What one read decompresses before it meets damage is lost, so they are short.
+                piece = stream.read1(_PIECE_BYTES) if hasattr(stream, "read1") else stream.read(1)
                 if not piece:
                     break
                 head += piece
-        except EOFError:
+        except (EOFError, zlib.error, gzip.BadGzipFile):
             return Sample(path=path, head=head[:SAMPLE_BYTES], whole=False)
     return Sample(path=path, head=head[:SAMPLE_BYTES], whole=len(head) <= SAMPLE_BYTES)

@@ -6,6 +6,7 @@ import gzip
 import json
 import random
 import time
+import zlib
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from sample_logs import SAMPLE_LOGS
 from replay_parsers import detection
 from replay_parsers.detection import BUILT_IN, detect
 from replay_parsers.records import Evidence
+from replay_parsers.trainers import key_value
 
 APPENDED = [name for name, log in SAMPLE_LOGS.items() if log.parser.appends]
 ALL = list(SAMPLE_LOGS)
@@ -67,6 +69,35 @@ def test_gotcha_17_windows_line_ends_a_byte_order_mark_and_gzip_change_nothing(
     assert rows(read_text(log.parser, log.text.encode("utf-16"))) == plain
     assert rows(read_text(log.parser, log.text.replace("\n", "\r\n"))) == plain
     assert rows(read_text(log.parser, gzip.compress(log.text.encode()))) == plain
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_compressed_log_that_breaks_off_gives_what_stands_before(tmp_path: Path, name: str) -> None:
+    log = SAMPLE_LOGS[name]
+    path = tmp_path / "x.gz"
+    # Flushed on the way, as by a writer that goes on: the last bytes are no end.
+    packer = zlib.compressobj(wbits=31)
+    path.write_bytes(packer.compress(log.text.encode()) + packer.flush(zlib.Z_SYNC_FLUSH))
+    assert detect(path).parser.name == name
+    read = detection.read(path, run="run")
+    assert values(read, log.tag) == log.losses
+    assert "breaks off" in str(read.problems[0])
+
+
+def test_a_flipped_bit_in_a_compressed_log_is_no_reason_to_raise(tmp_path: Path) -> None:
+    path = tmp_path / "x.gz"
+    whole = gzip.compress("".join(f"step {step}, loss: {step * 1.7}\n" for step in range(2_000)).encode())
+    read = 0
+    for position in range(10, len(whole), 211):
+        flipped = bytearray(whole)
+        flipped[position] ^= 16
+        path.write_bytes(bytes(flipped))
+        found = detection.sample(path)
+        assert len(found.head) <= len(whole) * 10
+        read += bool(found.head)
+        if key_value.PARSER.recognise(found) > 0.3:
+            assert read_path(key_value.PARSER, path).problems
+    assert read > 9
 
 
 @pytest.mark.parametrize("name", APPENDED)
