@@ -33,6 +33,10 @@ class WriterLock:
         try:
             fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
+            # A lock that could not be made exclusive is lost, not kept: without it others would take what this
+            # process goes on to write for leftovers.
+            with suppress(OSError):
+                fcntl.flock(self._stream, fcntl.LOCK_SH)
             return False
         return True
 
