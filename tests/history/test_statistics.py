@@ -84,7 +84,9 @@ def test_share_intervals_stay_within_0_and_1() -> None:
     assert share_interval(0, 0) == (0.0, 1.0)
     assert share_interval(0, 10)[0] == 0.0
     assert share_interval(10, 10)[1] == 1.0
-    assert share_interval(5, 10) == (pytest.approx(0.2366, abs=1e-3), pytest.approx(0.7634, abs=1e-3))
+    assert share_interval(5, 10) == pytest.approx((0.2366, 0.7634), abs=1e-4)
+    assert share_interval(8, 8) == pytest.approx((0.6756, 1.0), abs=1e-4)
+    assert share_interval(0, 8) == pytest.approx((0.0, 0.3244), abs=1e-4)
 
 
 def test_survival_counts_what_was_cut_off_as_long_as_it_lasted() -> None:

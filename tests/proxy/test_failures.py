@@ -30,7 +30,7 @@ from replay.proxy.failure import (
 )
 from replay.proxy.failure_table import arm_rows, markdown, sign_lines, status
 from replay.proxy.training import Training
-from replay.proxy.verification import WITH, WITHOUT, run_one, verify, wilson
+from replay.proxy.verification import WITH, WITHOUT, run_one, verify
 
 
 def trace(moment: int = 1, **columns: list[float]) -> Trace:
@@ -236,9 +236,3 @@ def test_the_page_has_a_row_and_a_section_for_each_failure() -> None:
     page = markdown([], "2.8")
     assert page.count("| not run | not run | not verified |") == 11
     assert all(f'id="{name}"' in page for name in failures.CATALOGUE)
-
-
-def test_wilsons_interval() -> None:
-    assert wilson(8, 8) == pytest.approx((0.676, 1.0), abs=1e-3)
-    assert wilson(0, 8) == pytest.approx((0.0, 0.324), abs=1e-3)
-    assert wilson(5, 10) == pytest.approx((0.237, 0.763), abs=1e-3)

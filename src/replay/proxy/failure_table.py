@@ -7,10 +7,11 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from replay.intervals import share_interval
 from replay.proxy.assessment import Result
 from replay.proxy.failure import Failure, Sign
 from replay.proxy.failures import CATALOGUE
-from replay.proxy.verification import WITH, WITHOUT, wilson
+from replay.proxy.verification import WITH, WITHOUT
 
 REPRODUCED_WITH = 0.75
 """A failure counts as reproduced when this share of its seeds go wrong with the cause, and none without it."""
@@ -37,7 +38,7 @@ def arm_rows(results: Sequence[Result]) -> list[ArmRow]:
     rows = []
     for (failure, arm), group in groups.items():
         wrong = sum(result.wrong_at is not None for result in group)
-        low, high = wilson(wrong, len(group))
+        low, high = share_interval(wrong, len(group))
         finite = [result.peak if math.isfinite(result.peak) else math.inf for result in group]
         rows.append(ArmRow(failure, arm, wrong, len(group), low, high, statistics.median(finite)))
     return rows
@@ -89,7 +90,7 @@ def markdown(results: Sequence[Result], torch_version: str) -> str:
         f"Seeds that were not used while searching; torch {torch_version}, one thread. "
         "A failure counts as reproduced when it happens on at least three quarters of the seeds with its "
         "cause and on none without it; intervals are Wilson's 95%. With eight seeds, eight of eight means a true "
-        f"incidence above {wilson(8, 8)[0]:.0%}. {count} of {len(states)} are reproduced.",
+        f"incidence above {share_interval(8, 8)[0]:.0%}. {count} of {len(states)} are reproduced.",
         "",
         "| # | failure | with the cause | without | status |",
         "|---|---|---|---|---|",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import concurrent.futures
 import dataclasses
 import json
-import math
 import multiprocessing
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -96,11 +95,3 @@ def _run_all(tasks: list[tuple[str, str, int, str]], jobs: int) -> Iterator[Resu
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(jobs, mp_context=context) as pool:
         yield from pool.map(run_one, *zip(*tasks, strict=True))
-
-
-def wilson(count: int, of: int, z: float = 1.96) -> tuple[float, float]:
-    """Wilson's 95% interval of a share (Wilson 1927): sound for small numbers and for 0 or all of them."""
-    share, spread = count / of, z * z / of
-    middle = (share + spread / 2) / (1 + spread)
-    half = z * math.sqrt(share * (1 - share) / of + spread / (4 * of)) / (1 + spread)
-    return max(0.0, middle - half), min(1.0, middle + half)
