@@ -11,6 +11,9 @@ _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,
 WITHIN = 120
 """A time further into a line than this belongs to its message."""
 
+_YEARS = range(1970, 2200)
+"""In others nothing was trained, and at their ends a zone leads out of what a datetime can hold."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -32,6 +35,8 @@ def printed_time(text: str) -> int | None:
     if match is None:
         return None
     year, month, day, hour, minute, second, fraction, zone = match.groups()
+    if int(year) not in _YEARS:
+        return None
     try:
         midnight = _midnight(int(year), int(month), int(day))
     except ValueError:

@@ -63,6 +63,14 @@ class TestKeys:
         assert read.scalars.wall_time.tolist() == [1_700_000_000_000_000]
         assert read.scalars.tags == ("loss",)
 
+    @pytest.mark.parametrize(
+        "printed", ["9999-12-31T23:59:59-08:00", "0001-01-01T00:00:00+14:00", "2024-13-45T00:00:00"]
+    )
+    def test_times_that_cannot_be_are_none(self, read_text: ReadText, printed: str) -> None:
+        read = read_text(PARSER, lines({"step": 10, "loss": math.nan, "time": printed}))
+        assert read.scalars.wall_time.tolist() == [NO_TIME]
+        assert [event.time for event in of_kind(read, "nan_loss")] == [None]
+
     def test_seconds_since_the_start_are_no_wall_time(self, read_text: ReadText) -> None:
         read = read_text(PARSER, lines({"step": 10, "loss": 2.5, "time": 35.2}))
         assert read.scalars.wall_time.tolist() == [NO_TIME, NO_TIME]
