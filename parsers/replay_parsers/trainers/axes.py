@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from replay_parsers.trainers.losses import training_loss
-from replay_parsers.trainers.numbers import as_step
+from replay_parsers.trainers.numbers import MAX_STEP, as_step
 from replay_parsers.trainers.timestamps import printed_time
 
 _STEPS = (
@@ -189,6 +189,8 @@ class EpochSteps:
         elif epoch not in self._offsets:
             self._offsets[epoch] = self._offsets[self._epoch]
         self._epoch, self._last = epoch, step
+        if self._offsets[epoch] + step > MAX_STEP:
+            self._offsets[epoch] = 0
         return self._offsets[epoch] + step
 
     def skim(self, epochs: NDArray[np.float64], steps: NDArray[np.float64]) -> bool:

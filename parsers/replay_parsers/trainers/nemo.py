@@ -16,7 +16,7 @@ from typing import Any
 from replay_parsers.lines import Line
 from replay_parsers.parser import Parser, Request, Sample
 from replay_parsers.records import Records
-from replay_parsers.trainers.numbers import parse_number, parse_step
+from replay_parsers.trainers.numbers import MAX_STEP, parse_number, parse_step
 from replay_parsers.trainers.one_line import LONGEST_RECORD, Report
 from replay_parsers.trainers.reading import Book, read_log
 from replay_parsers.trainers.recognising import by_lines
@@ -59,6 +59,7 @@ def _number(text: str) -> float | None:
 def _step(printed: float | None, epoch: int, done: int, total: str) -> int:
     """The step: as printed, unless it is rounded and the bar itself says it exactly."""
     counted = done + epoch * (int(total) if total != "?" else 0)
+    counted = counted if counted <= MAX_STEP else done
     if printed is None or printed != printed or abs(printed) > 2**62:
         return counted
     rounded = int(printed)

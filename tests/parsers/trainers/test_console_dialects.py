@@ -171,6 +171,10 @@ class TestNeMo:
         text = self.bar(done, 1000 if epoch else 77225, epoch, reduced_train_loss="3.0", global_step=printed) + "\n"
         assert list(values(read_text(nemo.PARSER, text), "reduced_train_loss")) == [step]
 
+    def test_steps_that_would_be_beyond_64_bits_are_those_of_the_bar(self, read_text: ReadText) -> None:
+        read = read_text(nemo.PARSER, self.bar(5, 10**17, 999_999_999, reduced_train_loss="3.0") + "\n")
+        assert list(values(read, "reduced_train_loss")) == [5]
+
     def test_the_same_state_of_the_bar_is_one_record(self, read_text: ReadText) -> None:
         read = read_text(nemo.PARSER, self.bar(11, reduced_train_loss="3.0", global_step="10.0") * 1_000 + "\n")
         assert len(read.scalars) == 1

@@ -150,6 +150,11 @@ class TestGotcha25Axes:
         assert read.scalars.segment[-1] == 20_000
         assert len({event.event for event in read.events}) == len(read.events) == 40_000
 
+    def test_steps_that_would_run_on_beyond_64_bits_do_not(self, read_text: ReadText) -> None:
+        pairs = [(0, 2**62), (1, 0), (1, 2**62), (2, 0), (2, 2**62)]
+        read = read_text(PARSER, lines(*({"epoch": epoch, "step": step, "loss": 2.5} for epoch, step in pairs)))
+        assert len(read.scalars) > 0
+
 
 class TestEpochSteps:
     @pytest.mark.parametrize(
