@@ -16,6 +16,7 @@ from replay_parsers.chronicles.entries import Entry
 from replay_parsers.chronicles.moves import K
 
 _DAY = timedelta(days=1)
+_MONTH = timedelta(days=31)
 _PROMPT = timedelta(minutes=90)
 _EARLY = timedelta(minutes=15)
 
@@ -119,8 +120,8 @@ def _against_neighbours(
     if before is None or after is None or before[0] > after[0]:
         return None
     impossible = local is None and entry.printed.year is not None
-    # A date without an hour may stand for any hour of its day.
-    slack = timedelta() if entry.timed else _DAY
+    # A date without an hour may stand for any hour of its day, one without a day for any day of its month.
+    slack = timedelta() if entry.timed else _MONTH if entry.printed.day is None else _DAY
     if not impossible and (local is None or before[0] - slack <= local <= after[0]):
         return None
     start = launched(entry, ahead)

@@ -76,6 +76,28 @@ def test_days_written_first_are_recognised_by_their_numbers() -> None:
     assert [incident for incident, _, _ in told(records)] == ["2021-04-13", "2021-05-05", "2021-06-04"]
 
 
+MONTH = """
+# Log
+
+## 2022-04-12 Spike
+
+The loss spiked at step 900.
+
+## {}
+
+A GPU died; restarted from step 1000.
+
+## 2022-04-28 Slow node
+
+A node failed; restarted from step 1500.
+"""
+
+
+@pytest.mark.parametrize(("printed", "findings"), [("2022-04-XX", 0), ("2022-04-20", 0), ("2022-07-XX", 1)])
+def test_a_date_without_a_day_may_be_any_of_its_month(printed: str, findings: int) -> None:
+    assert len(parse(MONTH.format(printed)).findings) == findings
+
+
 def test_a_second_entry_with_the_same_print_is_numbered() -> None:
     records = parse("## 2024-05-06\nNode failure\n## 2024-05-06\nThe job crashed\n")
     assert [incident for incident, _, _ in told(records)] == ["2024-05-06", "2024-05-06-2"]
