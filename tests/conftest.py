@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,3 +24,11 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip("the real files are not beside this checkout")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _denormals() -> Iterator[None]:
+    """Training by hand makes the whole process take denormals for zero; the next test gets them back."""
+    yield
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_flush_denormal(False)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, as_completed
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -118,7 +117,9 @@ def run_experiment(
 
 def run_seed(scenario: Scenario, seed: int, with_rollback_only: bool = False, folder: Path | None = None) -> SeedRun:
     """All arms of one seed; those that ``folder`` holds are read, the others run and kept there."""
-    with _runtime_restored():
+    from replay.proxy.runtime import runtime_restored
+
+    with runtime_restored():
         return _run_seed(scenario, seed, with_rollback_only, folder)
 
 
@@ -135,20 +136,6 @@ def _run_seed(scenario: Scenario, seed: int, with_rollback_only: bool, folder: P
                 cache.save(folder, keys[run.arm], run)
     decision = int(runs[DO_NOTHING].steps[-1]) - scenario.horizon
     return SeedRun(seed=seed, onset=case.moment, decision=decision, runs={name: runs[name] for name in names})
-
-
-@contextmanager
-def _runtime_restored() -> Iterator[None]:
-    """The proxy sets torch's threads and flushes denormals for the whole process; the caller's get back their own."""
-    import torch
-
-    threads = torch.get_num_threads()
-    flushed = float(torch.tensor(1e-40) * 1.0) == 0.0
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-        torch.set_flush_denormal(flushed)
 
 
 def _run_on(

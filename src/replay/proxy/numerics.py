@@ -10,6 +10,7 @@ from torch import Tensor
 from replay.proxy.config import OptimizerConfig, PrecisionConfig
 from replay.proxy.optimisation import Optimizer, ParameterVector
 from replay.proxy.precision import Precision
+from replay.proxy.runtime import runtime_restored
 from replay.proxy.training import Training
 
 FORMATS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -73,6 +74,7 @@ class UnderflowRow:
     to_infinity: float
 
 
+@runtime_restored()
 def gradients_of(training: Training) -> Tensor:
     """The gradient of the next step, float32 [parameters], of a run that is not changed by it."""
     copy = Training.restore(training.snapshot())

@@ -15,6 +15,7 @@ import torch
 
 from replay.proxy import model
 from replay.proxy.data import entropy_floor
+from replay.proxy.runtime import runtime_restored
 from replay.proxy.telemetry import Clock, EventFileLog, MegatronLog
 from replay.proxy.training import Training
 
@@ -39,6 +40,7 @@ class RunSummary:
     checkpoint: str
 
 
+@runtime_restored()
 def train(
     training: Training,
     folder: str | Path,
@@ -52,6 +54,7 @@ def train(
     """Train to the config's last step, writing ``folder``/run.json, event files, and checkpoints/step-<number>.
 
     The last step's checkpoint is always written. ``progress`` is called with each step's signals and number.
+    How the process computes is afterwards as it was before (:mod:`replay.proxy.runtime`).
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -138,6 +141,7 @@ class Forgetting:
         return self.without[-1] - self.whole[-1] if self.whole else 0.0
 
 
+@runtime_restored()
 def forgetting(folder: str | Path, part: str, steps: int = 50) -> Forgetting:
     """Resume a checkpoint twice, with all of it and without one part, and compare held-out losses.
 

@@ -12,6 +12,7 @@ import numpy as np
 from replay.proxy import model
 from replay.proxy.config import ProxyConfig
 from replay.proxy.recipes import language_task
+from replay.proxy.runtime import runtime_restored
 from replay.proxy.training import Training
 
 LEARNING_RATES = (3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
@@ -56,6 +57,7 @@ class SweepRow:
     seconds_per_step: float
 
 
+@runtime_restored()
 def run_row(variant: str, config: ProxyConfig) -> SweepRow:
     """Train one config to its end; early, when its loss is no number any more."""
     training = Training.start(config)

@@ -17,6 +17,7 @@ from pathlib import Path
 from replay.proxy.assessment import Result, assess, definition_hash, run_plan
 from replay.proxy.failure import Arm, Failure
 from replay.proxy.failures import CATALOGUE, get
+from replay.proxy.runtime import runtime_restored
 
 SEEDS = 8
 """Fresh seeds of a verification, from each failure's ``first_seed`` on; the search used none of them."""
@@ -29,6 +30,7 @@ def arms_of(failure: Failure) -> list[Arm]:
     return [Arm(WITH), Arm(WITHOUT, of="control"), *failure.arms]
 
 
+@runtime_restored()
 def run_one(name: str, arm_name: str, seed: int, folder: str) -> Result:
     """One run of a failure, from its file if there is one of the same definition."""
     failure = get(name)

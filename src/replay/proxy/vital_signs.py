@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from replay.proxy.assessment import run_plan
 from replay.proxy.failure import Arm, Failure
+from replay.proxy.runtime import runtime_restored
 
 SIGNALS = (
     "loss",
@@ -22,6 +23,7 @@ SIGNALS = (
 )
 
 
+@runtime_restored()
 def vital_signs(failure: Failure, seed: int, around: int = 10, control: bool = False) -> list[dict[str, float]]:
     """Rows of ``step`` and :data:`SIGNALS`, from ``around`` steps before the run goes wrong to as many behind.
 
