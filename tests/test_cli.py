@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from replay.cli import main as command_line
+from replay.store import EventStore, StoreError
+
 COMMANDS = ("ingest", "runs", "events", "scalars", "attempts", "incidents", "flags", "experiment", "report", "demo")
 
 MEGATRON_LINE = (
@@ -189,3 +192,68 @@ def test_importing_replay_is_light() -> None:
     code = "import replay, sys; print([m for m in ('torch', 'altair', 'numba', 'pandas') if m in sys.modules])"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ)
     assert shown.stdout.strip() == "[]"
+
+
+def test_an_empty_path_is_not_the_current_folder(cli: Any, tmp_path: Path) -> None:
+    write_log(tmp_path / "good.log", [2.0, 1.9])
+    done = cli("ingest", "")
+    assert done.returncode == 2
+    assert "empty path" in done.stderr
+    assert not (tmp_path / "replay-store").exists()
+
+
+def test_addresses_are_refused_as_sources_and_as_stores(cli: Any) -> None:
+    for arguments in (["ingest", "http://host/log"], ["runs", "--store", "s3://bucket/store"]):
+        done = cli(*arguments)
+        assert done.returncode == 2
+        assert "only local files and folders" in done.stderr
+
+
+def test_a_step_beyond_64_bits_is_told_as_that(cli: Any, store: Path) -> None:
+    done = cli("scalars", "spiky", "--steps", "99999999999999999999999:", "--store", store)
+    assert done.returncode == 2
+    assert "64-bit" in done.stderr
+
+
+def test_what_was_done_is_no_symptom(cli: Any, store: Path) -> None:
+    assert cli("incidents", "--saw", "rollback", "--store", store).returncode == 2
+    assert cli("incidents", "--did", "loss_spike", "--store", store).returncode == 2
+
+
+def test_an_unknown_scenario_is_wrong_usage_and_the_built_in_ones_are_named(cli: Any) -> None:
+    done = cli("experiment", "nosuch")
+    assert done.returncode == 2
+    assert "palm-rollback-skip" in done.stderr
+
+
+def test_a_report_goes_to_standard_output(cli: Any, store: Path, tmp_path: Path) -> None:
+    done = cli("report", "spiky", "-o", "-", "--store", store)
+    assert done.stdout.startswith("<!")
+    assert not (tmp_path / "-").exists()
+
+
+def test_a_report_that_cannot_be_written_leaves_the_old_one(cli: Any, store: Path, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file where a folder is wanted")
+    done = cli("report", "spiky", "-o", "taken/spiky.html", "--store", store)
+    assert done.returncode == 1
+    assert done.stderr.startswith("replay: taken/spiky.html: the report cannot be written")
+
+
+def test_flags_are_shown_although_they_cannot_be_kept(
+    store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object) -> None:
+        raise StoreError("the store is read-only")
+
+    monkeypatch.setattr(EventStore, "put_flags", refuse)
+    monkeypatch.setattr(sys, "argv", ["replay", "flags", "spiky", "--store", str(store), "--json"])
+    command_line()
+    shown = capsys.readouterr()
+    assert any(row["rule"] == "loss-spike" for row in json.loads(shown.out))
+    assert "not kept: the store is read-only" in shown.err
+
+
+def test_a_closed_output_is_no_reason_for_a_traceback(store: Path) -> None:
+    command = f"{sys.executable} -c 'from replay.cli import main; main()' runs --store {store} >&-"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert "Traceback" not in done.stderr

@@ -37,9 +37,10 @@ def run_demo(store: EventStore, reports: Path) -> list[Path]:
     Raises :class:`replay.errors.MissingProxyError` without the proxy's libraries.
     """
     from replay.experiment import load_scenario
-    from replay.experimenting import run_and_store
-    from replay.flagging import flag_run
-    from replay.report import build_report
+    from replay.experiment.processes import run_on_processes
+    from replay.flagging import evaluate_run
+    from replay.report import build_report, write_report
+    from replay.rules import flags_frame
 
     started = time.monotonic()
 
@@ -55,22 +56,20 @@ def run_demo(store: EventStore, reports: Path) -> list[Path]:
     ingested = store.ingest([folder], run=run)
     say(f"read {sum(source.coverage.records for source in ingested.sources):,} records of {run}")
 
-    flagged = flag_run(store, run)
+    flagged = evaluate_run(store, run)
+    store.put_flags(run, flags_frame(flagged.flags, run))
     say(f"{len(flagged.flags)} flags from {len(flagged.checked)} rules")
     lost = store.attempts(run)["lost_steps"].sum()
     say(f"{len(store.attempts(run))} attempts, {lost:.0f} steps lost to rolling back")
 
     scenario = load_scenario(SCENARIO)
     say(f"re-enacting {scenario.name} on the proxy over {len(scenario.seeds)} seeds")
-    result = run_and_store(store, scenario, scenario.seeds, workers=os.cpu_count() or 1)
+    result = run_on_processes(scenario, scenario.seeds, workers=os.cpu_count() or 1)
     say("what the experiment says:")
     print(result.summary(), file=sys.stderr)
+    store.put_effects(scenario.name, result.effects)
 
-    written = []
-    for name in (LOGBOOK, run):
-        path = reports / f"{name}.html"
-        path.write_text(build_report(store, name), encoding="utf-8")
-        written.append(path)
+    written = [write_report(build_report(store, name), reports / f"{name}.html") for name in (LOGBOOK, run)]
     say("done")
     return written
 
@@ -81,11 +80,18 @@ def train_failing_run(folder: Path, seed: int = SEED) -> Path:
     Raises :class:`replay.errors.MissingProxyError` without the proxy's libraries.
     """
     try:
-        from replay.proxy import failures
-        from replay.proxy.telemetry import EventFileLog
-        from replay.proxy.training import Training
+        from replay.proxy.runtime import runtime_restored
+
+        with runtime_restored():
+            return _train_failing_run(folder, seed)
     except ModuleNotFoundError as error:
         raise MissingProxyError(error.name or "torch") from error
+
+
+def _train_failing_run(folder: Path, seed: int) -> Path:
+    from replay.proxy import failures
+    from replay.proxy.telemetry import EventFileLog
+    from replay.proxy.training import Training
 
     case = failures.get(FAILURE).case(seed)
     rollback_to = case.moment - STEPS_BACK

@@ -1,4 +1,4 @@
-"""Rules over a stored run: from the store's scalars to flags, kept in the store."""
+"""Rules over a stored run: from the store's scalars to flags."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from replay.rules import Evaluation, Series
-    from replay.store import EventStore
 
 
 class Measured(Protocol):
@@ -33,13 +32,11 @@ def signal_series(store: Measured, run: str) -> dict[str, Series]:
     return from_scalars(scalars.assign(signal=scalars["tag"].map(signals)))
 
 
-def flag_run(store: EventStore, run: str, rule_files: Iterable[str | Path] = ()) -> Evaluation:
-    """Evaluate the built-in rules, and those of ``rule_files``, on ``run`` and keep the flags in ``store``.
+def evaluate_run(store: Measured, run: str, rule_files: Iterable[str | Path] = ()) -> Evaluation:
+    """What the built-in rules, and those of ``rule_files``, say of ``run``.
 
     Raises :class:`replay.rules.RuleFileError` for a faulty rule file and :class:`replay.store.StoreError`.
     """
     from replay import rules
 
-    found = rules.evaluate(rules.load(rule_files), signal_series(store, run))
-    store.put_flags(run, rules.flags_frame(found.flags, run))
-    return found
+    return rules.evaluate(rules.load(rule_files), signal_series(store, run))

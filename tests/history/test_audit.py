@@ -210,7 +210,7 @@ def test_a_run_without_logbook_has_an_empty_report_with_its_columns(builtin: Eve
 
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:
-    call = "from replay.history_commands import audit_command as c; c(prog_name='audit')"
+    call = "from replay.cli.history import audit_command as c; c(prog_name='audit')"
     return subprocess.run(
         [sys.executable, "-c", call, *map(str, arguments)], capture_output=True, text=True, check=False
     )

@@ -194,7 +194,7 @@ def test_follow_up_of_an_empty_store_keeps_its_columns(tmp_path: Path) -> None:
 
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:
-    call = "from replay.history_commands import precedents_command as c; c(prog_name='precedents')"
+    call = "from replay.cli.history import precedents_command as c; c(prog_name='precedents')"
     return subprocess.run(
         [sys.executable, "-c", call, *map(str, arguments)], capture_output=True, text=True, check=False
     )

@@ -165,6 +165,39 @@ def test_what_is_only_counted_is_no_failure_of_its_own_but_a_total(small: EventS
     assert row["low"] < row["years"] < row["high"]
 
 
+VAGUE = """
+run: {name: vague, clock: UTC, sources: {log: A log of our own}}
+incidents:
+  - {at: 2024-01-01, locator: § 1, lifecycle: [{kind: start, step: 0, text: x}]}
+  - {at: 2024-03, locator: § 2, cause: [{kind: gpu_failure, text: x}]}
+  - at: 2024-03-21
+    locator: § 3
+    cause: [{kind: gpu_failure, text: x}]
+    lifecycle: [{kind: restart, detail: {count: "3"}, text: Three times on one day.}]
+  - {at: 2024-03-31, locator: § 4, lifecycle: [{kind: end, step: 9, text: x}]}
+"""
+
+
+@pytest.fixture
+def vague(tmp_path: Path) -> EventStore:
+    (tmp_path / "vague.yaml").write_text(VAGUE)
+    store = replay.open(tmp_path / "store")
+    assert store.ingest([tmp_path / "vague.yaml"]).exit_code == 0
+    return store
+
+
+def test_a_failure_dated_to_a_month_does_not_end_a_stretch_on_its_first(vague: EventStore) -> None:
+    assert len(reliability.failures(vague)) == 2
+    assert (reliability.time_between(vague)["hours"] / 24).tolist() == [80.0, 10.0]
+
+
+def test_restarts_of_which_one_entry_tells_several_count_as_many(vague: EventStore) -> None:
+    assert reliability.restarts(vague)["times"].tolist() == [3]
+    assert reliability.restarts_by_cause(vague)["restarts"].tolist() == [3]
+    assert reliability.restarts_by_week(vague)["restarts"].tolist() == [3]
+    assert lost_work.lost_work(vague)["restarts"].tolist() == [3]
+
+
 def test_time_between_anything_else_is_refused(small: EventStore) -> None:
     with pytest.raises(ValueError, match="'failures' or 'restarts'"):
         reliability.time_between(small, what="lunches")
@@ -250,7 +283,7 @@ def test_the_page_of_the_documentation_is_what_the_command_writes(root: Path, bu
 
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:
-    call = "from replay.history_commands import statistics_command as c; c(prog_name='statistics')"
+    call = "from replay.cli.history import statistics_command as c; c(prog_name='statistics')"
     return subprocess.run(
         [sys.executable, "-c", call, *map(str, arguments)], capture_output=True, text=True, check=False
     )

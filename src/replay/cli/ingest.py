@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from replay.cli_options import common, open_store
+from replay.cli.options import common, local_path, open_store
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command("ingest")
-@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, type=local_path)
 @click.option("--run", help="Name of the run that the files belong to, where they do not say.")
 @click.option("--builtin", is_flag=True, help="Ingest the public logbooks that come with replay.")
 @click.option("--follow", is_flag=True, help="Go on reading as files grow and new ones appear, until Ctrl-C.")
@@ -54,7 +54,7 @@ def ingest_command(
 
     With --follow and --json, each line of output is one JSON document: what was new at one look.
     """
-    from replay import ingest_report
+    from replay.cli import ingest_report
 
     if not paths and not builtin:
         raise click.UsageError("nothing to ingest: name files or folders, or give --builtin")
@@ -85,7 +85,7 @@ def _follow(
     as_json: bool,
 ) -> int:
     """Follow until Ctrl-C or a request to end; the exit code tells whether something could not be read at last."""
-    from replay import ingest_report
+    from replay.cli import ingest_report
     from replay.storage.reports import IngestReport
 
     latest: dict[str, int] = {}

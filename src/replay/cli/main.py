@@ -14,10 +14,10 @@ from typing import Literal
 
 import click
 
-from replay.cli_options import common, kinds, known_run, moment, open_store, show
-from replay.cli_options import steps as steps_range
-from replay.history_commands import audit_command, precedents_command, statistics_command
-from replay.ingest_command import ingest_command
+from replay.cli.history import audit_command, precedents_command, statistics_command
+from replay.cli.ingest import ingest_command
+from replay.cli.options import common, kinds, known_run, local_path, moment, open_store, show
+from replay.cli.options import steps as steps_range
 from replay.proxy.commands import precision_command, proxy_commands
 
 
@@ -122,13 +122,13 @@ def attempts(run: str, folder: Path, as_json: bool) -> None:
 
 @replay.command()
 @click.option("--run", multiple=True, help="Only this run (repeatable).")
-@click.option("--saw", type=kinds(), metavar="KIND", help="Only incidents in which this symptom was seen.")
-@click.option("--did", type=kinds(), metavar="KIND", help="Only incidents in which this was done.")
+@click.option("--saw", type=kinds("symptom"), metavar="KIND", help="Only incidents in which this symptom was seen.")
+@click.option("--did", type=kinds("intervention"), metavar="KIND", help="Only incidents in which this was done.")
 @common
 def incidents(run: tuple[str, ...], saw: str | None, did: str | None, folder: Path, as_json: bool) -> None:
     """List incidents: what was seen, what was done, what came of it."""
     from replay import output
-    from replay.incident_text import describe
+    from replay.cli.incident_text import describe
 
     store = open_store(folder)
     for name in run:
@@ -154,13 +154,19 @@ def incidents(run: tuple[str, ...], saw: str | None, did: str | None, folder: Pa
 @common
 def flags(run: str, rule_files: tuple[Path, ...], folder: Path, as_json: bool) -> None:
     """Say which rules fire on RUN's signals, and which could not be checked."""
-    from replay import output
-    from replay.flagging import flag_run
+    from replay import output, rules
+    from replay.flagging import evaluate_run
+    from replay.store import StoreError
 
     store = open_store(folder)
-    found = flag_run(store, known_run(store, run), rule_files)
+    found = evaluate_run(store, known_run(store, run), rule_files)
+    frame = rules.flags_frame(found.flags, run)
+    try:
+        store.put_flags(run, frame)
+    except StoreError as error:
+        click.echo(f"shown, but not kept: {error}", err=True)
     show(
-        store.flags(run),
+        frame,
         as_json,
         empty="no rule fired" if found.checked else "no rule could be checked",
         columns=["step", "step_end", "time", "severity", "rule", "value", "baseline", "attempt", "message"],
@@ -185,35 +191,42 @@ def flags(run: str, rule_files: tuple[Path, ...], folder: Path, as_json: bool) -
 def experiment(scenario: str, seeds: int | None, workers: int, keep: Path | None, folder: Path, as_json: bool) -> None:
     """Re-enact an intervention on the proxy, against controls: SCENARIO is a built-in name or a YAML file."""
     from replay import output
-    from replay.experiment import load_scenario
-    from replay.experimenting import run_and_store
+    from replay.experiment import BUILT_IN, load_scenario
+    from replay.experiment.processes import run_on_processes
 
+    if scenario not in BUILT_IN and not Path(scenario).exists():
+        raise click.UsageError(f"no scenario {scenario!r}: name a YAML file, or one of {', '.join(BUILT_IN)}")
     loaded = load_scenario(scenario)
     chosen = loaded.seeds if seeds is None else tuple(range(seeds))
-    result = run_and_store(open_store(folder), loaded, chosen, workers=workers, keep=keep)
+    store = open_store(folder)
+    result = run_on_processes(loaded, chosen, workers=workers, keep=keep)
+    # Shown before it is kept: a store that cannot be written must not cost the result.
     if as_json:
         output.print_json(output.frame_as_json(result.effects))
     else:
         print(result.summary())
+    store.put_effects(loaded.name, result.effects)
 
 
 @replay.command()
 @click.argument("run")
-@click.option("-o", "--output", "target", type=click.Path(path_type=Path, dir_okay=False), required=True)
+@click.option("-o", "--output", "target", metavar="FILE", required=True, help="Where to; - is standard output.")
 @common
-def report(run: str, target: Path, folder: Path, as_json: bool) -> None:
+def report(run: str, target: str, folder: Path, as_json: bool) -> None:
     """Write RUN's post-mortem as one HTML file that needs no network."""
     from replay import output
-    from replay.report import build_report
+    from replay.report import build_report, write_report
 
     store = open_store(folder)
     html = build_report(store, known_run(store, run))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(html, encoding="utf-8")
+    if target == "-":
+        sys.stdout.write(html)
+        return
+    path = write_report(html, local_path(target))
     if as_json:
-        output.print_json({"run": run, "report": str(target), "bytes": len(html.encode())})
+        output.print_json({"run": run, "report": str(path), "bytes": len(html.encode())})
     else:
-        print(target)
+        print(path)
 
 
 @replay.command()
@@ -241,6 +254,9 @@ def main() -> None:
     """The console script: a user's mistake ends in one line, never in a traceback."""
     from replay.errors import ReplayError
 
+    # A shell can close an output; what is said then is lost, which is no reason to fail.
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
     # A record may hold half a surrogate pair; printing must not fail on it.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -255,9 +271,10 @@ def main() -> None:
         click.echo("stopped; what was stored before stays stored", err=True)
         sys.exit(130)
     except BrokenPipeError:
-        # The reader of a pipe has gone (`replay events | head`): end quietly, without Python's own complaint.
+        # The reader of a pipe has gone (`replay events | head`): end without Python's own complaint, and with
+        # status 1, as click does where it notices first.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        sys.exit(1)
     except (ReplayError, OSError) as error:
         click.echo(f"replay: {error}", err=True)
         sys.exit(1)

@@ -1,4 +1,4 @@
-"""An experiment over several processes, its effects kept in a store."""
+"""An experiment over several processes of this machine, with a progress bar where there is a terminal."""
 
 from __future__ import annotations
 
@@ -8,29 +8,22 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from replay.experiment import ExperimentResult, Scenario
-    from replay.experiment.run import Progress
-    from replay.store import EventStore
+from replay.experiment.run import ExperimentResult, Progress, run_experiment
+from replay.experiment.scenario import Scenario
 
 
-def run_and_store(
-    store: EventStore, scenario: Scenario, seeds: Sequence[int], *, workers: int, keep: Path | None = None
+def run_on_processes(
+    scenario: Scenario, seeds: Sequence[int], *, workers: int, keep: Path | None = None
 ) -> ExperimentResult:
-    """Run ``scenario`` on ``seeds`` with ``workers`` processes and keep its effects in ``store``.
+    """Run ``scenario`` on ``seeds`` with ``workers`` processes, finished arms kept in the folder ``keep``.
 
-    Raises as :func:`replay.experiment.run_experiment` and :meth:`replay.store.EventStore.put_effects`.
+    Raises as :func:`replay.experiment.run_experiment`.
     """
-    from replay.experiment import run_experiment
-
     # Forked processes would inherit torch's threads half-alive.
     pool = ProcessPoolExecutor(max_workers=min(workers, len(seeds)), mp_context=get_context("spawn"))
     with pool, _progress() as progress:
-        result = run_experiment(scenario, seeds, executor=pool, folder=keep, progress=progress)
-    store.put_effects(scenario.name, result.effects)
-    return result
+        return run_experiment(scenario, seeds, executor=pool, folder=keep, progress=progress)
 
 
 @contextmanager

@@ -16,11 +16,22 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+
+def local_path(value: str | Path) -> Path:
+    """A path on this machine; the empty text, which an unset shell variable leaves, is none."""
+    if not str(value).strip():
+        raise click.BadParameter("an empty path: is a variable of the shell unset?")
+    if "://" in str(value):
+        raise click.BadParameter(f"{value}: only local files and folders; copy it here first")
+    return Path(value)
+
+
 STORE_OPTION = click.option(
     "--store",
     "folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("replay-store"),
+    type=local_path,
+    metavar="DIR",
+    default="replay-store",
     show_default=True,
     help="Folder of the event store.",
 )
@@ -32,13 +43,18 @@ def common(command: Command) -> Command:
     return STORE_OPTION(JSON_OPTION(command))
 
 
+LEAST, LARGEST = -(2**63), 2**63 - 1
+
+
 def steps(value: str) -> tuple[int, int]:
     """A range of steps, ``A:B`` with both ends included; either may be left out."""
     first, colon, last = value.partition(":")
     try:
-        start, end = int(first or -(2**63)), int(last or 2**63 - 1) if colon else int(first)
+        start, end = int(first or LEAST), int(last or LARGEST) if colon else int(first)
     except ValueError:
         raise click.BadParameter(f"{value!r} is no range of steps; write A:B, A: or :B") from None
+    if start < LEAST or end < LEAST or start > LARGEST or end > LARGEST:
+        raise click.BadParameter(f"{value!r} lies beyond any step: steps are 64-bit numbers")
     if end < start:
         raise click.BadParameter(f"{value!r} ends before it begins")
     return start, end

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from replay.cli_options import common, kinds, known_run, open_store
+from replay.cli.options import common, kinds, known_run, open_store
 
 if TYPE_CHECKING:
     from replay.history.audit import AuditReport
