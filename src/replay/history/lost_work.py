@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pandas as pd
 
-from replay.history.reliability import Runs, descriptions, first_number, numbers
+from replay.history.reliability import Runs, descriptions, first_number, numbers, times_of
 from replay_parsers.kinds import EventKind as Kind
 
 if TYPE_CHECKING:
@@ -30,7 +30,9 @@ def lost_work(store: EventStore, run: Runs = None) -> pd.DataFrame:
     rows = []
     for name, own in events.groupby("run"):
         back = own[own["kind"].isin(_BACK)]
-        each = [(_lost(event), _times(event)) for event in cast("list[dict[str, Any]]", back.to_dict("records"))]
+        each = [
+            (_lost(event), times_of(event["detail"])) for event in cast("list[dict[str, Any]]", back.to_dict("records"))
+        ]
         known = [(lost, times) for lost, times in each if lost is not None]
         lost = sum(lost * times for lost, times in known) if known else None
         total = total_steps(described[str(name)], own)
@@ -66,10 +68,6 @@ def _lost(event: dict[str, Any]) -> float | None:
     if event["unit"] != "step" or pd.isna(event["before"]) or pd.isna(event["step"]):
         return None
     return max(float(event["before"]) - float(event["step"]), 0.0)
-
-
-def _times(event: dict[str, Any]) -> int:
-    return int(first_number(event["detail"].get("count", "")) or 1)
 
 
 def total_steps(run: dict[str, Any], events: pd.DataFrame) -> float | None:
@@ -112,7 +110,7 @@ def _spans(events: list[dict[str, Any]]) -> list[tuple[float, float]]:
     spans: list[tuple[float, float]] = []
     named: set[tuple[int, int]] = set()
     for event in events:
-        times = _times(event)
+        times = times_of(event["detail"])
         if not pd.isna(event["step"]) and not pd.isna(event["step_end"]):
             steps = (int(event["step"]), int(event["step_end"]))
             if steps not in named:

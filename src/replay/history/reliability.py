@@ -1,8 +1,9 @@
 """How often training stops, why, for how long it runs in between, and what that costs: from the incidents of runs.
 
 Every function takes a store and gives a DataFrame; ``run`` is a name, several, or None for all.  Counts are of what
-sources tell one by one; where a source only gives a total, that total is used by :func:`mtbf_per_gpu` and shown by
-:func:`stated_totals`.  Nothing is ever filled in: a run of whose end nothing is noted is censored there.
+sources tell one by one, where an entry may tell of several; where a source only gives a total over a time, that total
+is used by :func:`mtbf_per_gpu` and shown by :func:`stated_totals`.  Nothing is ever filled in: a run of whose end
+nothing is noted is censored there.
 """
 
 from __future__ import annotations
@@ -49,10 +50,11 @@ _YEAR_DAYS = 365.25
 def restarts(store: EventStore, run: Runs = None) -> pd.DataFrame:
     """Each time training went on after it had stopped or had been put back.
 
-    Columns: run, incident, kind (restart, rollback, restart_from_scratch), time, week (its Monday), step, cause: why,
-    as told by its incident: hardware, instability (something was seen in loss, gradients, activations or loss scale),
-    software, people, data, maintenance, stopped (a crash or hang of unknown cause), change (a planned one), not
-    stated; and kinds, the causes and symptoms themselves.
+    Columns: run, incident, kind (restart, rollback, restart_from_scratch), times (how many the entry tells of:
+    ``detail.count``, else 1), time, week (its Monday), step, cause: why, as told by its incident: hardware,
+    instability (something was seen in loss, gradients, activations or loss scale), software, people, data,
+    maintenance, stopped (a crash or hang of unknown cause), change (a planned one), not stated; and kinds, the causes
+    and symptoms themselves.
     """
     events = store.events(run=run, derived=False)
     incidents = store.incidents(run=run).set_index("incident")
@@ -63,10 +65,16 @@ def restarts(store: EventStore, run: Runs = None) -> pd.DataFrame:
     found["kinds"] = [
         [] if name not in known else [*known[name]["cause"], *known[name]["saw"]] for name in found["incident"]
     ]
+    found["times"] = [times_of(detail) for detail in found["detail"]]
     days = found["time"].dt.floor("D")
     found["week"] = days - days.dt.day_of_week * _DAY
-    columns = ["run", "incident", "kind", "time", "week", "step", "cause", "kinds"]
-    return found[columns].astype({"cause": "str"}).reset_index(drop=True)
+    columns = ["run", "incident", "kind", "times", "time", "week", "step", "cause", "kinds"]
+    return found[columns].astype({"cause": "str", "times": "int64"}).reset_index(drop=True)
+
+
+def times_of(detail: dict[str, str]) -> int:
+    """How many events of a kind one entry tells of."""
+    return int(first_number(detail.get("count", "")) or 1)
 
 
 def _why(incident: dict[Any, Any] | None, maintained: bool) -> str:
@@ -90,7 +98,8 @@ def _why(incident: dict[Any, Any] | None, maintained: bool) -> str:
 
 def restarts_by_cause(store: EventStore, run: Runs = None) -> pd.DataFrame:
     """How many restarts each cause had, by run.  Columns: run, cause, restarts, share (of the run's)."""
-    counts = restarts(store, run).groupby(["run", "cause"], as_index=False).size().rename(columns={"size": "restarts"})
+    each = restarts(store, run).rename(columns={"times": "restarts"})
+    counts = each.groupby(["run", "cause"], as_index=False)[["restarts"]].sum()
     counts["share"] = counts["restarts"] / counts.groupby("run")["restarts"].transform("sum")
     return counts.sort_values(["run", "restarts", "cause"], ascending=[True, False, True], ignore_index=True)
 
@@ -104,7 +113,7 @@ def restarts_by_week(store: EventStore, run: Runs = None) -> pd.DataFrame:
     rows = []
     for name, own in dated.groupby("run"):
         weeks = pd.date_range(own["week"].min(), own["week"].max(), freq="7D")
-        counts = own.groupby(["week", "cause"]).size()
+        counts = own.groupby(["week", "cause"])["times"].sum()
         rows += [
             (str(name), week, str(cause), int(counts.get((week, cause), 0)))
             for week in weeks
@@ -139,7 +148,8 @@ def time_between(store: EventStore, run: Runs = None, *, what: str = "failures")
     """Stretches between failures (or ``what="restarts"``), with those that the record cuts off.
 
     The first stretch begins with the run's record, the last ends with it and is censored: nothing is known of when
-    it would have ended.  Events of one moment end one stretch.  Columns: run, start, end, hours, censored.
+    it would have ended.  Events of one moment end one stretch, those dated to a month none.  Columns: run, start, end,
+    hours, censored.
 
     Raises :class:`ValueError` for another ``what``.
     """
@@ -148,8 +158,9 @@ def time_between(store: EventStore, run: Runs = None, *, what: str = "failures")
     found = failures(store, run) if what == "failures" else restarts(store, run)
     events = store.events(run=run, derived=False)
     dated = events[events["time"].notna() & (events["time_precision"] != "month")]
+    vague = set(events.loc[events["time_precision"] == "month", "incident"].dropna())
     rows = []
-    for name, own in found.groupby("run"):
+    for name, own in found[~found["incident"].isin(vague)].groupby("run"):
         record = dated.loc[dated["run"] == name]
         if record.empty:
             continue

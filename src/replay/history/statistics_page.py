@@ -44,8 +44,8 @@ def statistics_page(store: EventStore, runs: Sequence[str], *, within: int = WIT
         "Dated restarts only; weeks begin on Monday (UTC).",
         "## Years between failures of one GPU",
         _per_gpu(store),
-        "GPUs times days divided by failures. The interval is the exact one of a constant rate, or the range that the "
-        "source states; a mere “about once a week” has none.",
+        "GPUs times days divided by what the source counts, which need not be failures of GPUs alone. The interval is "
+        "the exact one of a constant rate, or the range that the source states; a mere “about once a week” has none.",
         f"## What was done, and whether it came back within {within:,} steps",
         _interventions(store, within),
         "All runs of the store together; of what was seen before, each thing that was done counts once an incident. "
@@ -56,7 +56,8 @@ def statistics_page(store: EventStore, runs: Sequence[str], *, within: int = WIT
 
 
 _CAVEATS = (
-    "*Told one by one* are restarts with an entry of their own; *stated in all* are totals that a source gives. "
+    "Restarts are *told* by an entry of their own, or by one that says how many; *stated in all* are totals that a "
+    "source gives, whatever it counts. "
     "Failures are incidents in which hardware failed, or training stopped and nothing else is told. *Lost steps* are "
     "known only where both the checkpoint and the step reached are told, lost hours only where a source gives them."
 )
@@ -108,7 +109,7 @@ def _overview(store: EventStore, runs: Sequence[str]) -> str:
         ("parameters", lambda run: f"{_number(described[run]['parameters'] / 1e9)}B"),
         ("record", lambda run: _span(dated.loc[dated["run"] == run, "time"])),
         ("incidents told", lambda run: str(events.loc[events["run"] == run, "incident"].nunique())),
-        ("restarts told one by one", lambda run: str(int((restarts["run"] == run).sum()))),
+        ("restarts told", lambda run: str(int(restarts.loc[restarts["run"] == run, "times"].sum()))),
         ("failures or restarts stated in all", stated),
         ("hours between restarts, mean (95%)", between("restarts")),
         ("failures told one by one", lambda run: str(int((failures["run"] == run).sum()))),
@@ -159,10 +160,13 @@ def _per_gpu(store: EventStore) -> str:
             _number(row["days"]),
             _number(row["gpus"]),
             _interval(row, "years", 1),
+            row["text"],
         ]
         for row in _rows(reliability.mtbf_per_gpu(store))
     ]
-    return _table(["run", "source", "failures", "in days", "GPUs", "years between failures of one (95%)"], rows)
+    return _table(
+        ["run", "source", "failures", "in days", "GPUs", "years between failures of one (95%)", "as told"], rows
+    )
 
 
 def _interventions(store: EventStore, within: int) -> str:
