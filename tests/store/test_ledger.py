@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from time import perf_counter
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replay.storage.ledger import Entry, chain, resolve
+from replay.storage.ledger import Entry, Part, Snapshot, chain, resolve
 
 
 @dataclass(frozen=True)
@@ -87,3 +88,24 @@ def test_why_a_source_is_not_read_counts_until_it_is() -> None:
     skipped, failed = entry(0, status="skipped", end=0), entry(0, status="failed", sequence=1, end=0)
     assert resolve([failed, skipped]).entries == (failed,)
     assert resolve([failed, entry(0), skipped]).entries == (entry(0),)
+
+
+def test_what_is_known_of_a_run_is_found_in_a_store_of_many() -> None:
+    """A sweep of 8,000 runs, one source each: every run is asked for its parts, and what they are."""
+    entries = [
+        Entry(
+            source=f"{number:05d}",
+            status="ingested",
+            end=1,
+            parts=tuple(Part(table=table, path=f"{table}/{number}", run=f"r{number}") for table in ("runs", "scalars")),
+        )
+        for number in range(8_000)
+    ]
+    snapshot = Snapshot(entries)
+    start = perf_counter()
+    assert len(snapshot.runs()) == len({snapshot.basis(run) for run in snapshot.runs()}) == 8_000
+    assert [part.path for _, part in snapshot.parts("scalars", "r17")] == ["scalars/17"]
+    assert all(len(snapshot.parts("runs", run)) == len(snapshot.sources(run)) == 1 for run in snapshot.runs())
+    assert perf_counter() - start < 5, "time grows with the square of the number of runs"
+    assert snapshot.parts("runs", "nobody") == [] == snapshot.sources("nobody")
+    assert len(snapshot.parts("runs")) == 8_000

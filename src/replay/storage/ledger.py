@@ -11,6 +11,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -203,26 +204,36 @@ class Snapshot:
 
     def parts(self, table: str, run: str | None = None) -> list[tuple[Entry, Part]]:
         """The valid parts of ``table`` (of ``run`` only, if given), by source and in the source's order."""
-        return [
-            (entry, part)
-            for reading in self.readings.values()
-            for entry in reading.entries
-            for part in entry.parts
-            if part.table == table and (run is None or part.run == run)
-        ]
+        among = self._parts if run is None else self._parts_by_run.get(run, ())
+        return [(entry, part) for entry, part in among if part.table == table]
+
+    @cached_property
+    def _parts(self) -> list[tuple[Entry, Part]]:
+        return [(entry, part) for one in self.readings.values() for entry in one.entries for part in entry.parts]
+
+    @cached_property
+    def _parts_by_run(self) -> dict[str, list[tuple[Entry, Part]]]:
+        by_run: dict[str, list[tuple[Entry, Part]]] = defaultdict(list)
+        for entry, part in self._parts:
+            if part.run:
+                by_run[part.run].append((entry, part))
+        return by_run
 
     def runs(self) -> list[str]:
         """The names of all runs that some part tells of."""
-        return sorted({part.run for r in self.readings.values() for e in r.entries for part in e.parts if part.run})
+        return sorted(self._parts_by_run)
+
+    def sources(self, run: str) -> list[str]:
+        """The sources that tell of ``run``, by name."""
+        return list(dict.fromkeys(entry.source for entry, _ in self._parts_by_run.get(run, ())))
 
     def basis(self, run: str) -> str:
         """A digest of all parts that tell of ``run``: when it is the same, so is all that follows from them."""
-        paths = [part.path for r in self.readings.values() for e in r.entries for part in e.parts if part.run == run]
-        return digest("\n".join(paths))
+        return digest("\n".join(part.path for _, part in self._parts_by_run.get(run, ())))
 
     def part_paths(self) -> set[str]:
         """The paths of all valid parts."""
-        return {part.path for r in self.readings.values() for entry in r.entries for part in entry.parts}
+        return {part.path for _, part in self._parts}
 
 
 class Ledger:

@@ -81,7 +81,7 @@ def runs(store: Path, snapshot: Snapshot, events: Iterable[merge.Row]) -> pd.Dat
     for run in snapshot.runs():
         parts = [part for _, part in snapshot.parts("scalars", run)]
         row = _merge_run(run, [one for _, one in sorted(told[run], key=lambda item: item[0])])
-        row["sources"] = list(dict.fromkeys([*row["sources"], *_sources_of(snapshot, run)]))
+        row["sources"] = list(dict.fromkeys([*row["sources"], *snapshot.sources(run)]))
         row["n_events"] = counted[run]
         row["n_scalars"] = sum(part.rows for part in parts)
         row["first_step"] = min((part.first_step for part in parts if part.first_step is not None), default=None)
@@ -107,14 +107,6 @@ def _merge_run(run: str, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
             "batch_schedule": merged["batch_schedule"] or [],
         }
     )
-
-
-def _sources_of(snapshot: Snapshot, run: str) -> list[str]:
-    return [
-        source
-        for source, reading in snapshot.readings.items()
-        if any(part.run == run for entry in reading.entries for part in entry.parts)
-    ]
 
 
 def incidents(
