@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -163,3 +164,17 @@ def test_an_embedded_test_that_fails_is_told_by_lint(tmp_path: Path) -> None:
     path = tmp_path / "own.yaml"
     path.write_text(GOOD.replace("fires: false", "fires: true"))
     assert rules.lint([path]) == [f"{path}:3: mine, quiet: expected a flag, got 0"]
+
+
+def test_pipes_devices_folders_and_large_files_are_refused_unread(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "large.yaml").write_bytes(b"#" * 2_000_000)
+    for path, words in [
+        (tmp_path / "pipe", "is a pipe, not a regular file"),
+        (Path("/dev/zero"), "is a device, not a regular file"),
+        (tmp_path, "is a folder, not a regular file"),
+        (tmp_path / "large.yaml", "larger than 1,000,000 bytes"),
+    ]:
+        with pytest.raises(RuleFileError, match=words) as caught:
+            rules.load([path])
+        assert [fault.startswith(f"{path}: ") for fault in caught.value.faults] == [True]

@@ -32,8 +32,9 @@ class Faults:
         self._faults = faults
 
     def add(self, line: int, message: str) -> None:
-        """Note a fault."""
-        self._faults.append(f"{self._path}:{line}: {message}")
+        """Note a fault; line 0 stands for the file as a whole."""
+        place = f"{self._path}:{line}" if line else str(self._path)
+        self._faults.append(f"{place}: {message}")
 
     def text(self, node: Node, name: str) -> str:
         """A node that must be text."""

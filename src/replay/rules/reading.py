@@ -34,6 +34,7 @@ from replay.rules.detectors import DETECTORS
 from replay.rules.faults import Faults, RuleFileError, suggestion
 from replay.rules.model import Combination, Condition, Rule, Severity
 from replay.rules.series_tests import read as read_tests
+from replay.user_files import UserFileError, read_user_file
 from replay_parsers.kinds import EventKind
 from replay_parsers.timeline_document import Listing, Mapping, Node, read_document
 
@@ -73,9 +74,9 @@ class _RuleFile:
     def read(self) -> list[Rule]:
         """The rules without a fault."""
         try:
-            data = self._path.read_bytes()
-        except OSError as error:
-            self._faults.add(0, f"cannot be read: {error.strerror}")
+            data = read_user_file(self._path)
+        except UserFileError as error:
+            self._faults.add(0, error.reason)
             return []
         document = read_document(data)
         for fault in document.faults:
