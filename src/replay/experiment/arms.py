@@ -73,8 +73,9 @@ def share_prefix(scenario: Scenario, case: Case) -> Prefix:
     onset = case.moment
     earliest = onset + scenario.earliest_step
     if earliest < 1:
+        place = scenario.place(_farthest_back(scenario))
         raise ScenarioError(
-            f"{scenario.name}: seed {case.config.seed} fails at step {onset} already, and a rollback "
+            f"{place}: seed {case.config.seed} fails at step {onset} already, and a rollback "
             f"{-scenario.earliest_step + 1} steps before it would lie before the start"
         )
     training = Training.start(case.config)
@@ -92,6 +93,12 @@ def share_prefix(scenario: Scenario, case: Case) -> Prefix:
         if training.step >= earliest:
             rows[training.step] = _row(training, signals, scenario)
     return Prefix(case=case, decision=decision, snapshots=snapshots, rows=rows)
+
+
+def _farthest_back(scenario: Scenario) -> str:
+    """The arm that rolls back the farthest, as :meth:`Scenario.place` knows it."""
+    steps = {f"arm {arm.name}": arm.rollback.step for arm in scenario.arms if arm.rollback is not None}
+    return min(steps, key=lambda arm: steps[arm], default="")
 
 
 def run_arms(scenario: Scenario, case: Case, names: Sequence[str]) -> Iterator[ArmRun]:

@@ -35,6 +35,9 @@ class Intervention:
         """Change ``training`` from its next step on."""
 
 
+MOST_SEQUENCES = 10_000
+"""A batch of more would not fit into the memory of a small machine."""
+
 REENACTED: dict[EventKind, type[Intervention]] = {}
 """The interventions that the proxy re-enacts, by kind."""
 
@@ -232,6 +235,10 @@ class BatchSizeChange(Intervention):
     """Sequences a step."""
 
     after: int
+
+    def __post_init__(self) -> None:
+        possible = 0 < self.after <= MOST_SEQUENCES
+        _require(possible, f"batch_size_change.after must lie between 1 and {MOST_SEQUENCES:,}, not {self.after:,}")
 
     def apply(self, training: Training) -> None:
         training.change(batch_size=self.after)

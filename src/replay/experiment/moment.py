@@ -31,7 +31,7 @@ def decision_step(scenario: Scenario, case: Case) -> int:
     chosen = [rule for rule in rules.load() if rule.name == noticed.rule]
     if not chosen:
         there_are = ", ".join(rule.name for rule in rules.load())
-        raise ScenarioError(f"{scenario.name}: no rule {noticed.rule!r}; there are {there_are}")
+        raise ScenarioError(f"{scenario.place('noticed')}: no rule {noticed.rule!r}; there are {there_are}")
     training = Training.start(case.config)
     seen: dict[str, list[float]] = {signal: [] for signal in chosen[0].signals}
     while training.step < last:
@@ -42,7 +42,7 @@ def decision_step(scenario: Scenario, case: Case) -> int:
     told = [flag.known_at for flag in rules.evaluate(chosen, series).flags if flag.step_end >= case.moment]
     if not told:
         raise ScenarioError(
-            f"{scenario.name}: seed {case.config.seed}: the rule {noticed.rule} did not fire within "
+            f"{scenario.place('noticed')}: seed {case.config.seed}: the rule {noticed.rule} did not fire within "
             f"{noticed.after_onset} steps of the onset at step {case.moment}"
         )
     return max(min(told), case.moment)

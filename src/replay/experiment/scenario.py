@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -37,8 +38,24 @@ class FailureLike(Protocol):
     def case(self) -> Callable[..., Case]: ...
 
 
+MOST_STEPS = 100_000
+"""A longer experiment is a slip of the pen: it would take days."""
+
+MOST_HELD_OUT_SEQUENCES = 10_000
+MOST_SEEDS = 10_000
+MOST_ARMS = 100
+
+
 class ScenarioError(ReplayError):
-    """A scenario that cannot be run; the message says what is wrong and, for a file, in which line."""
+    """A scenario that cannot be run; the message says what is wrong and, for a file, in which line.
+
+    ``fields`` names the fields of a :class:`Scenario` that are at fault, ``arm`` the position of the arm.
+    """
+
+    def __init__(self, message: str, *fields: str, arm: int | None = None) -> None:
+        super().__init__(message)
+        self.fields = fields
+        self.arm = arm
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +82,10 @@ class Arm:
             self.control or (bool(kinds) and self.name.split(" ")[0] == kinds),
             f"arm {self.name}: its name must begin with what it does ({kinds or 'nothing'}), or it is a control",
         )
-        _require(self.perturbation >= 0, f"arm {self.name}: perturbation must not be negative")
+        _require(
+            0 <= self.perturbation < math.inf,
+            f"arm {self.name}: perturbation must be 0 or more, not {self.perturbation}",
+        )
 
     @property
     def rollback(self) -> Rollback | None:
@@ -87,7 +107,11 @@ class Noticed:
     rule: str = ""
 
     def __post_init__(self) -> None:
-        _require(self.after_onset >= 0, f"noticed.after_onset must not be negative, not {self.after_onset}")
+        _require(
+            0 <= self.after_onset <= MOST_STEPS,
+            f"noticed.after_onset must lie between 0 and {MOST_STEPS:,}, not {self.after_onset}",
+            "after_onset",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +123,8 @@ class Scenario:
     as having failed again when its held-out loss exceeds that of the run that never met the failure by more than
     ``recurs_above`` nats, and as healthy below ``healthy_below``.  ``primary`` is the metric named in advance by
     which the arms are judged first; ``seeds`` are those to run when no others are asked for.  "Do nothing" is always
-    among the arms and need not be listed.
+    among the arms and need not be listed.  ``places`` says where in its file (``file:line``) each field stands, and
+    each arm, as ``arm NAME``, so that a fault which only shows when the scenario is run can be told with its place.
     """
 
     name: str
@@ -115,26 +140,40 @@ class Scenario:
     primary: str = "peak_excess_loss"
     seeds: tuple[int, ...] = (0, 1, 2)
     arms: tuple[Arm, ...]
+    places: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        _require(self.horizon > 0, f"horizon must be positive, not {self.horizon}")
-        _require(bool(self.seeds) and min(self.seeds) >= 0, f"seeds: at least one, none negative, not {self.seeds}")
-        _require(self.held_out_sequences > 0, f"held_out_sequences must be positive, not {self.held_out_sequences}")
+        self._check_size("horizon", self.horizon, MOST_STEPS)
+        self._check_size("held_out_sequences", self.held_out_sequences, MOST_HELD_OUT_SEQUENCES)
         _require(
-            0 < self.healthy_below <= self.recurs_above,
-            f"healthy_below {self.healthy_below} must lie above 0 and not above recurs_above {self.recurs_above}",
+            0 < len(self.seeds) <= MOST_SEEDS, f"seeds: from 1 to {MOST_SEEDS:,}, not {len(self.seeds):,}", "seeds"
         )
-        _require(self.primary in METRICS, f"primary: no metric {self.primary!r}; there are {', '.join(METRICS)}")
-        names = [arm.name for arm in self.arms]
-        _require(bool(names), "a scenario needs at least one arm beside do_nothing")
-        doubles = sorted({name for name in names if names.count(name) > 1})
-        _require(not doubles, f"two arms are called {', '.join(doubles)}")
-        reserved = sorted({DO_NOTHING, ROLLBACK_ONLY, REFERENCE} & set(names))
-        _require(not reserved, f"the arm {', '.join(reserved)} is there by itself and is not to be listed")
-        for arm in self.arms:
-            self._check_skips(arm)
+        _require(min(self.seeds) >= 0, f"seeds: none may be negative, as is {min(self.seeds)}", "seeds")
+        _require(
+            0 < self.healthy_below <= self.recurs_above < math.inf,
+            f"healthy_below {self.healthy_below} must lie above 0 and not above recurs_above {self.recurs_above}",
+            "healthy_below",
+            "recurs_above",
+        )
+        known = ", ".join(METRICS)
+        _require(self.primary in METRICS, f"primary: no metric {self.primary!r}; there are {known}", "primary")
+        _require(bool(self.arms), "a scenario needs at least one arm beside do_nothing", "arms")
+        _require(len(self.arms) <= MOST_ARMS, f"more than {MOST_ARMS} arms", "arms")
+        seen: set[str] = set()
+        for position, arm in enumerate(self.arms):
+            _require(arm.name not in seen, f"two arms are called {arm.name}", "arms", arm=position)
+            reserved = arm.name in (DO_NOTHING, ROLLBACK_ONLY, REFERENCE)
+            _require(
+                not reserved, f"the arm {arm.name} is there by itself and is not to be listed", "arms", arm=position
+            )
+            self._check_skips(arm, position)
+            seen.add(arm.name)
 
-    def _check_skips(self, arm: Arm) -> None:
+    def _check_size(self, name: str, size: int, most: int) -> None:
+        _require(size > 0, f"{name} must be positive, not {size}", name)
+        _require(size <= most, f"{name} must be at most {most:,}, not {size:,}", name)
+
+    def _check_skips(self, arm: Arm, position: int) -> None:
         """Batches that have been seen by then can be left out only after a rollback to before them."""
         seen_to = self.noticed.after_onset if arm.rollback is None else arm.rollback.step
         for done in arm.interventions:
@@ -143,6 +182,8 @@ class Scenario:
                     done.step > seen_to,
                     f"arm {arm.name}: step {done.step} has been taken already when batches are skipped; "
                     f"skip from step {seen_to + 1} on, or roll back further",
+                    "arms",
+                    arm=position,
                 )
 
     @property
@@ -166,7 +207,8 @@ class Scenario:
         try:
             return failure.case(seed, **self.settings)
         except TypeError as error:
-            raise ScenarioError(f"{self.name}: failure {failure.name} does not take these settings: {error}") from error
+            wrong = f"failure {failure.name} does not take these settings: {error}"
+            raise ScenarioError(f"{self.place('settings')}: {wrong}") from error
         except (ValueError, RuntimeError) as error:
             raise ScenarioError(f"{self.name}: seed {seed} cannot be prepared: {error}") from error
 
@@ -183,8 +225,12 @@ class Scenario:
 
         if self.failure not in failures.CATALOGUE:
             there_are = ", ".join(failures.CATALOGUE)
-            raise ScenarioError(f"{self.name}: no failure {self.failure!r}; the catalogue has {there_are}")
+            raise ScenarioError(f"{self.place('failure')}: no failure {self.failure!r}; the catalogue has {there_are}")
         return failures.CATALOGUE[self.failure]
+
+    def place(self, name: str) -> str:
+        """Where a field or ``arm NAME`` stands, as ``file:line``; the scenario's name when it is of no file."""
+        return self.places.get(name, self.name)
 
     @cached_property
     def content_hash(self) -> str:
@@ -192,7 +238,7 @@ class Scenario:
         values = {
             item.name: getattr(self, item.name)
             for item in dataclasses.fields(self)
-            if item.name not in {"title", "source", "failure", "arms", "noticed", "seeds"}
+            if item.name not in {"title", "source", "failure", "arms", "noticed", "seeds", "places"}
         }
         values["failure"] = self.failure if isinstance(self.failure, str) else self.failure.name
         values["noticed"] = dataclasses.asdict(self.noticed)
@@ -210,6 +256,6 @@ def arm_fields(arm: Arm) -> dict[str, Any]:
     return {"name": arm.name, "interventions": done, "perturbation": arm.perturbation}
 
 
-def _require(condition: bool, message: str) -> None:
+def _require(condition: bool, message: str, *fields: str, arm: int | None = None) -> None:
     if not condition:
-        raise ScenarioError(message)
+        raise ScenarioError(message, *fields, arm=arm)
