@@ -152,6 +152,43 @@ def test_flags_find_the_spike_and_say_what_was_not_checked(cli: Any, store: Path
     assert "not checked" in done.stderr or "checked" in done.stderr
 
 
+RULE = """\
+rules:
+  - name: mine
+    summary: The loss is high.
+    when: {ceiling: {signal: loss, at: 8.5}}
+    severity: warning
+    announces: loss_spike
+    advice: Look.
+    source: our own
+    tests: [{name: low, series: {loss: [{value: 2.5, points: 50}]}, fires: false}]
+"""
+
+
+def test_a_rule_that_fails_its_own_test_is_used_with_a_warning_and_a_faulty_one_not_at_all(
+    cli: Any, store: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "good.yaml").write_text(RULE)
+    (tmp_path / "failing.yaml").write_text(RULE.replace("fires: false", "fires: true"))
+    (tmp_path / "faulty.yaml").write_text(RULE.replace("points: 50", "points: -3"))
+    good = cli("flags", "spiky", "--rules", "good.yaml", "--store", store)
+    assert (good.returncode, "warning:" in good.stderr) == (0, False)
+    failing = cli("flags", "spiky", "--rules", "failing.yaml", "--store", store)
+    assert failing.returncode == 0
+    assert "warning: failing.yaml:2: mine, low: expected a flag, got 0" in failing.stderr
+    assert failing.stdout == good.stdout
+    faulty = cli("flags", "spiky", "--rules", "faulty.yaml", "--store", store)
+    assert (faulty.returncode, faulty.stdout) == (1, "")
+    assert faulty.stderr == "replay: faulty.yaml:9: `points` is -3; it must lie between 0 and 200000\n"
+
+
+def test_a_device_given_as_rules_or_scenario_is_refused_in_one_line(cli: Any, store: Path) -> None:
+    for command in (["flags", "spiky", "--rules", "/dev/zero"], ["experiment", "/dev/zero"]):
+        done = cli(*command, "--store", store, timeout=60)
+        assert done.returncode == 1, command
+        assert done.stderr == "replay: /dev/zero: is a device, not a regular file\n", command
+
+
 def test_report_is_one_html_file(cli: Any, store: Path, tmp_path: Path) -> None:
     done = cli("report", "spiky", "-o", "out/spiky.html", "--store", store)
     assert done.returncode == 0, done.stderr

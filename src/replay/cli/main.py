@@ -160,6 +160,11 @@ def flags(run: str, rule_files: tuple[Path, ...], folder: Path, as_json: bool) -
 
     store = open_store(folder)
     found = evaluate_run(store, known_run(store, run), rule_files)
+    for failing in rules.lint(rule_files):
+        # The rule's own test says that it does not do what its author meant.
+        click.echo(
+            f"warning: {output.visible(failing)}; the rule fails its own test and is used all the same", err=True
+        )
     frame = rules.flags_frame(found.flags, run)
     try:
         store.put_flags(run, frame)
