@@ -41,6 +41,7 @@ BUILT_IN = (
 )
 
 CONFIDENT_ENOUGH = 0.3
+CERTAIN = 1.0
 
 
 class UnknownFormatError(ValueError):
@@ -101,6 +102,8 @@ def detect(path: Path | Sample) -> Detection:
         confidence = tried[parser.name] = parser.recognise(seen)
         if best is None or confidence > best[0]:
             best = confidence, parser
+        if confidence >= CERTAIN:
+            break
     if best is None or best[0] < CONFIDENT_ENOUGH:
         raise UnknownFormatError(f"{seen.path}: {_not_recognised(tried)}", tried)
     return Detection(best[1], best[0], tried)

@@ -10,6 +10,7 @@ import textwrap
 import time
 from pathlib import Path
 
+import llvmlite.binding
 import numpy as np
 import pytest
 from event_file_writer import crc32c, masked, scalar_file
@@ -17,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core import caching
 
-from replay_parsers.tensorboard import compilation, decoder
+from replay_parsers.tensorboard import cache_folder, compilation, decoder, machine_code
 from replay_parsers.tensorboard import crc32c as checksums
 from replay_parsers.tensorboard.compilation import Entry, compiled
 
@@ -197,3 +198,84 @@ def test_telling_a_format_does_not_import_the_compiler() -> None:
     code = "import sys, replay_parsers.tensorboard; print('numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "False"
+
+
+# -- machine code that is kept for the next process ----------------------------------------------------------------
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of kept machine code, which holds that of this process's decoder."""
+    for name in machine_code.NUMBA_SETTINGS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(compilation.SETTINGS, "CACHE_DIR", str(tmp_path))
+    (folder,) = [folder for folder in cache_folder.folders(str(tmp_path)) if folder.is_relative_to(tmp_path)]
+    folder.mkdir(parents=True)
+    codes = {}
+    for name, arguments in machine_code.ARGUMENTS.items():
+        python_function = getattr(decoder, f"_{name}") if name != "decode" else smaller_decode
+        entry = Entry(python_function, f"int64({', '.join(['int64'] * arguments)})")
+        entry.prepare()
+        codes[name] = entry.machine_code()
+    machine_code.keep(folder, codes)
+    return folder
+
+
+def smaller_decode(job: int) -> int:
+    """In place of the decoder, which takes long to compile."""
+    return job + 1
+
+
+def test_kept_code_is_what_was_compiled(kept: Path) -> None:
+    entries = machine_code.kept_entries()
+    assert entries is not None
+    assert entries["decode"](41) == 42
+    data = np.frombuffer(b"123456789" + bytes(8), np.uint8)
+    assert entries["extend_checksum"](0, int(data.ctypes.data), 9) == 0xE3069283
+    assert entries["mask_checksum"](0xE3069283) == masked(0xE3069283)
+
+
+@pytest.mark.parametrize("damage", [b"", b"garbage", bytes(1000), None], ids=["empty", "garbage", "zeros", "one bit"])
+def test_kept_code_that_is_damaged_is_not_believed(kept: Path, damage: bytes | None) -> None:
+    (path,) = kept.glob("*.code")
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]) if damage is None else damage)
+    assert machine_code.kept_entries() is None
+
+
+def test_kept_code_is_not_used_for_another_processor(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(llvmlite.binding, "get_host_cpu_name", lambda: "another")
+    assert machine_code.kept_entries() is None
+
+
+@pytest.mark.parametrize("setting", machine_code.NUMBA_SETTINGS)
+def test_kept_code_is_not_used_where_numba_is_asked_for_other_code(
+    kept: Path, monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    monkeypatch.setenv(setting, "generic")
+    assert machine_code.kept_entries() is None
+
+
+def test_code_that_calls_what_other_processes_lack_is_not_kept() -> None:
+    def uses_the_runtime(size: int) -> int:
+        return int(np.zeros(size).sum())
+
+    entry = Entry(uses_the_runtime, "int64(int64)")
+    entry.prepare()
+    with pytest.raises(ValueError, match="needs"):
+        entry.machine_code()
+
+
+def test_the_second_process_reads_without_the_compiler(tmp_path: Path) -> None:
+    path = tmp_path / "events"
+    path.write_bytes(scalar_file("loss", range(50)))
+    machine_code.compiled_entries()  # as the first process does, where none has yet
+    code = (
+        "import sys; from pathlib import Path; from replay_parsers.parser import Request\n"
+        "from replay_parsers.tensorboard import PARSER\n"
+        "read = list(PARSER.read(Request(path=Path(sys.argv[1]), source='s', run='r')))\n"
+        "print(sum(len(one.scalars) for one in read), 'numba' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["50", "False"]

@@ -9,18 +9,18 @@ which an entry point stands.  Where no cache can be written, compilation still w
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import os
-import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import llvmlite.binding as llvm  # type: ignore[import-untyped]
 import numba
+
+from replay_parsers.tensorboard import cache_folder
+from replay_parsers.tensorboard.machine_code import Code
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -29,6 +29,8 @@ SETTINGS: Any = numba.config
 
 LOGGER = logging.getLogger("replay_parsers.tensorboard")
 TELL_AFTER_SECONDS = 1.0
+
+_IN_EVERY_PROCESS = frozenset({"memcpy", "memmove", "memset"})
 
 _LOCK = threading.RLock()
 _told = False
@@ -97,6 +99,28 @@ class Entry:
             self._dispatcher.disable_compile()
             self._ready = True
 
+    def machine_code(self) -> Code:
+        """The code of the prepared function, bare of what Python needs to call it.
+
+        Raises :class:`ValueError` when it calls anything outside itself.
+        """
+        (result,) = self._dispatcher.overloads.values()
+        module = llvm.parse_bitcode(result.library._final_module.as_bitcode())
+        symbol = str(result.fndesc.llvm_func_name)
+        if not _defines(module, symbol):
+            # It came from numba's cache, which does not hold it in this form.
+            return self._compiled_anew().machine_code()
+        _leave_only(module, symbol, result.library.codegen._tm)
+        outside = [one.name for one in module.functions if one.is_declaration and not one.name.startswith("llvm.")]
+        if set(outside) - _IN_EVERY_PROCESS:
+            raise ValueError(f"{symbol} needs {', '.join(outside)}")
+        return Code(symbol, bytes(result.library.codegen._tm.emit_object(module)))
+
+    def _compiled_anew(self) -> Entry:
+        entry = Entry(self._dispatcher.py_func, self._signature)
+        entry._dispatcher.compile(self._signature)
+        return entry
+
     def _compile(self, folder: Path | None) -> None:
         if folder is not None:
             try:
@@ -112,6 +136,23 @@ class Entry:
         self._dispatcher.compile(self._signature)
 
 
+def _defines(module: Any, symbol: str) -> bool:
+    return any(function.name == symbol and not function.is_declaration for function in module.functions)
+
+
+def _leave_only(module: Any, symbol: str, machine: Any) -> None:
+    """Remove from ``module`` all that ``symbol`` does not use."""
+    for function in module.functions:
+        if not function.is_declaration and function.name != symbol:
+            function.linkage = "internal"
+    for variable in module.global_variables:
+        if not variable.is_declaration:
+            variable.linkage = "internal"
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
+
+
 def _tell(folder: Path | None) -> None:
     global _told
     if _told:
@@ -123,36 +164,4 @@ def _tell(folder: Path | None) -> None:
 
 def writable_cache() -> Path | None:
     """The folder for compiled code, created if need be; None where none can be written."""
-    for base in _cache_bases():
-        folder = base / "replay" / f"decoder-{_sources_digest()}"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            tempfile.TemporaryFile(dir=folder).close()
-        except OSError:
-            continue
-        return folder
-    return None
-
-
-def _cache_bases() -> Iterator[Path]:
-    if SETTINGS.CACHE_DIR:
-        yield Path(SETTINGS.CACHE_DIR)
-    if sys.platform == "win32":
-        named, usual = "LOCALAPPDATA", ("AppData", "Local")
-    elif sys.platform == "darwin":
-        named, usual = "", ("Library", "Caches")
-    else:
-        named, usual = "XDG_CACHE_HOME", (".cache",)
-    if named and os.environ.get(named):
-        yield Path(os.environ[named])
-    try:
-        yield Path.home().joinpath(*usual)
-    except RuntimeError:  # no home directory can be told
-        return
-
-
-def _sources_digest() -> str:
-    digest = hashlib.sha256(numba.__version__.encode())
-    for module in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(module.read_bytes())
-    return digest.hexdigest()[:16]
+    return cache_folder.writable(SETTINGS.CACHE_DIR)

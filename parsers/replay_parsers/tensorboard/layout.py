@@ -105,3 +105,9 @@ HEADER_BYTES = 12
 FOOTER_BYTES = 4
 FRAME_BYTES = HEADER_BYTES + FOOTER_BYTES
 """A record is its payload's length (8 bytes), the length's checksum (4), the payload, the payload's checksum (4)."""
+
+VARINT, FIXED64, BYTES, GROUP, GROUP_END, FIXED32 = range(6)
+"""The wire types of protocol buffers."""
+
+PADDING = 64
+"""Spare bytes that every input buffer has past its end."""

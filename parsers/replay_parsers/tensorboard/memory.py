@@ -1,9 +1,9 @@
 """Loads and stores at raw addresses, for compiled code only.
 
 numba's arrays cost reference counts and bounds wherever they are handed to a function; an address is one number.
-Whoever passes addresses answers for them: input buffers carry :data:`PADDING` spare bytes past their end, so that
-eight bytes can be loaded at the last one.  Loads narrower than 64 bits extend with zeros; everything is int64,
-since numba turns mixed signs into floats.
+Whoever passes addresses answers for them: input buffers carry spare bytes past their end (PADDING in
+:mod:`~replay_parsers.tensorboard.layout`), so that eight bytes can be loaded at the last one.  Loads narrower than 64
+bits extend with zeros; everything is int64, since numba turns mixed signs into floats.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from numba import types
 from numba.core.extending import intrinsic
 
 __all__ = [
-    "PADDING",
     "bits_to_f32",
     "bits_to_f64",
     "load_f32",
@@ -29,9 +28,6 @@ __all__ = [
     "store_i32",
     "store_i64",
 ]
-
-PADDING = 64
-"""Spare bytes that every input buffer has past its end."""
 
 _INT64 = ir.IntType(64)
 _FLOAT = ir.FloatType()

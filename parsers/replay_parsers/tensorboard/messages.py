@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from replay_parsers.tensorboard.wire import BYTES, FIXED32, FIXED64, GROUP, GROUP_END, VARINT
+from replay_parsers.tensorboard.layout import BYTES, FIXED32, FIXED64, GROUP, GROUP_END, VARINT
 
 
 class MalformedMessageError(ValueError):

@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from replay_parsers.tensorboard.layout import BYTES, FIXED64, VARINT
 from replay_parsers.tensorboard.messages import Field, fields, of_number
-from replay_parsers.tensorboard.wire import BYTES, FIXED64, VARINT
 
 LONGEST_TEXT = 16_384
 """Characters kept of one text."""

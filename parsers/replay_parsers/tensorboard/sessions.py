@@ -8,8 +8,8 @@ from typing import Any
 
 from replay_parsers.kinds import KINDS
 from replay_parsers.records import Event, EventKind, Evidence, TimePrecision, event_id
+from replay_parsers.tensorboard.layout import BYTES, FIXED64, VARINT
 from replay_parsers.tensorboard.messages import fields, signed
-from replay_parsers.tensorboard.wire import BYTES, FIXED64, VARINT
 
 START, STOP, CHECKPOINT = 1, 2, 3
 

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from replay_parsers.tensorboard.buffers import address_of
-from replay_parsers.tensorboard.memory import PADDING
+from replay_parsers.tensorboard.layout import PADDING
 
 READ_BYTES = 1 << 20
 """Bytes read at a time: they stay in the processor's cache until they are decoded."""

@@ -11,8 +11,6 @@ from replay_parsers.tensorboard.memory import load_u8
 
 MALFORMED_POSITION = 0
 
-VARINT, FIXED64, BYTES, GROUP, GROUP_END, FIXED32 = range(6)
-
 _LONGEST_VARINT_BITS = 70
 _LARGEST_KEY = 0xFFFFFFFF
 

@@ -296,8 +296,7 @@ def read_entries(path: Path) -> list[Entry]:
 
 def as_table(entries: Sequence[Entry]) -> pa.Table:
     """The entries as the rows of a ledger file."""
-    import pyarrow as pa
-
+    from replay.storage import arrays
     from replay.storage.schema import LEDGER
 
     rows = []
@@ -307,7 +306,7 @@ def as_table(entries: Sequence[Entry]) -> pa.Table:
         row["other"] = sorted(entry.coverage.other.items())
         row["parts"] = [{one.name: getattr(part, one.name) for one in fields(Part)} for part in entry.parts]
         rows.append(row)
-    return pa.Table.from_pylist(rows, schema=LEDGER)
+    return arrays.table(rows, LEDGER)
 
 
 def state_as_json(state: Mapping[str, Any]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -201,11 +200,10 @@ def _recognise(candidate: sources.Candidate) -> tuple[Parser, float]:
     def problem(kind: ProblemKind, message: str) -> Problem:
         return Problem(source=candidate.source, kind=kind, message=message)
 
-    try:
-        seen = sample(candidate.path)
-    except zlib.error as error:
-        message = f"compressed, and damaged at its beginning: {error}"
-        raise CannotReadError(message, problem(ProblemKind.CORRUPT, message)) from error
+    seen = sample(candidate.path)
+    if not seen.head and not seen.whole:
+        message = "compressed, and damaged at its beginning: nothing of it can be read"
+        raise CannotReadError(message, problem(ProblemKind.CORRUPT, message))
     if not seen.head:
         raise CannotReadError("empty: it holds no bytes yet")
     if seen.whole and len(seen.head) <= sources.POINTER_BYTES and (pointer := sources.pointer(seen.head)):

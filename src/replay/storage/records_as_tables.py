@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from replay.storage import schema
+from replay.storage import arrays, schema
 from replay.storage.parts import row_groups
 from replay_parsers.records import NO_TIME, Event, Finding, Problem, Run, Scalars
 
@@ -20,7 +20,7 @@ def storable(text: str) -> str:
 
 
 def _table(rows: Iterable[dict[str, Any]], columns: pa.Schema) -> pa.Table:
-    return pa.Table.from_pylist([{name: _plain(value) for name, value in row.items()} for row in rows], schema=columns)
+    return arrays.table(({name: _plain(value) for name, value in row.items()} for row in rows), columns)
 
 
 def _plain(value: Any) -> Any:
@@ -44,7 +44,7 @@ def events_table(events: Iterable[Event]) -> pa.Table:
         row = {name: getattr(event, name) for name in schema.EVENTS.names if name not in ("detail", "time")}
         row["time"] = event.time_utc
         rows.append({name: _plain(value) for name, value in row.items()} | {"detail": _map(event.detail.items())})
-    return pa.Table.from_pylist(rows, schema=schema.EVENTS)
+    return arrays.table(rows, schema.EVENTS)
 
 
 def runs_table(runs: Iterable[Run]) -> pa.Table:
@@ -57,7 +57,7 @@ def runs_table(runs: Iterable[Run]) -> pa.Table:
         ]
         plain = {name: _plain(value) for name, value in row.items() if name != "metadata"}
         rows.append(plain | {"metadata": _map(run.metadata.items())})
-    return pa.Table.from_pylist(rows, schema=schema.RUNS)
+    return arrays.table(rows, schema.RUNS)
 
 
 def findings_table(findings: Iterable[Finding]) -> pa.Table:
@@ -132,16 +132,20 @@ def scalar_table(
     # Only the tags in use: every row group carries its dictionary.
     lowest, highest = (int(ranks[0]), int(ranks[-1])) if rows else (0, -1)
     columns = [
-        pa.DictionaryArray.from_arrays(_array(np.zeros(rows, np.int32), pa.int32()), pa.array([storable(source)])),
+        _names(np.zeros(rows, np.int32), [storable(source)]),
         _array(segment, pa.int32()),
-        pa.DictionaryArray.from_arrays(
-            _array(ranks - np.int32(lowest), pa.int32()), pa.array(list(tags[lowest : highest + 1]), pa.string())
-        ),
+        _names(ranks - np.int32(lowest), tags[lowest : highest + 1]),
         _array(step, pa.int64()),
         _array(wall_time, schema.TIME, missing=wall_time == NO_TIME),
         _array(value, pa.float64()),
     ]
     return pa.Table.from_arrays(columns, names=schema.SCALARS.names)
+
+
+def _names(codes: NDArray[np.int32], names: Sequence[str]) -> pa.Array:
+    data = pa.py_buffer(np.ascontiguousarray(codes))
+    names_array = arrays.array(names, pa.string())
+    return pa.DictionaryArray.from_buffers(schema.NAME, len(codes), [None, data], names_array)
 
 
 def _array(values: NDArray[Any], kind: pa.DataType, missing: NDArray[np.bool_] | None = None) -> pa.Array:

@@ -48,10 +48,10 @@ SCALARS = pa.schema(
     ]
 )
 
-_NAME = pa.dictionary(pa.int32(), pa.string())
+NAME = pa.dictionary(pa.int32(), pa.string())
 
 # The same with names as Arrow's dictionaries, which Parquet takes over without looking at each row.
-SCALARS_ON_DISK = pa.schema([(one.name, _NAME if one.type == pa.string() else one.type) for one in SCALARS])
+SCALARS_ON_DISK = pa.schema([(one.name, NAME if one.type == pa.string() else one.type) for one in SCALARS])
 
 RUNS = pa.schema(
     [
