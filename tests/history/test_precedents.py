@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -109,6 +110,11 @@ def test_nothing_seen_and_unknown_symptoms_are_told(builtin: EventStore) -> None
         precedents.situation_at(builtin, "glm-130b", 9_999)
     with pytest.raises(precedents.PrecedentError, match="'rollback' is no symptom"):
         precedents.situation(["rollback"])
+    with pytest.raises(precedents.PrecedentError, match="'wat' is no number format; write fp32"):
+        precedents.situation(["loss_spike"], precision="wat")
+    for number in (-3.0, 0.0, math.inf, math.nan):
+        with pytest.raises(precedents.PrecedentError, match="no number of parameters"):
+            precedents.situation(["loss_spike"], parameters=number)
     with pytest.raises(precedents.PrecedentError, match="say what was seen"):
         precedents.situation([])
 

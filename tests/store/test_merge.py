@@ -188,6 +188,16 @@ def test_nothing_is_said_of_a_recurrence_that_no_source_tells() -> None:
     assert [one["recurred_after"] for one in merge.incidents(rows, apart=False)] == [None, None]
 
 
+def test_the_text_of_an_incident_tells_what_was_seen_then_what_was_done_and_what_came_of_it() -> None:
+    told = incident_of(
+        row("a", kind="recurred", role="outcome", text="It came back."),
+        row("b", kind="rollback", role="intervention", text="Back to step 90."),
+        row("c", kind="data_defect", role="cause", text="Found: bad data"),
+        row("d", kind="loss_spike", text="The loss jumped."),
+    )
+    assert told["text"] == "The loss jumped. Found: bad data; Back to step 90. It came back."
+
+
 def test_what_was_lost_is_not_counted_twice() -> None:
     back = {"kind": "rollback", "role": "intervention"}
     restart = {"kind": "restart", "role": "lifecycle"}

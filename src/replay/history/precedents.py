@@ -6,6 +6,7 @@ A :class:`Situation` is what is seen now: which symptoms, in which order, how fa
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ import pandas as pd
 
 from replay.errors import ReplayError
 from replay.history.follow_up import ABANDONED, CAME_BACK, NOT_KNOWN, STAYED_AWAY, UNAFFECTED, follow_up
-from replay.history.similarity import Situation, compare, rarity
+from replay.history.similarity import Situation, compare, number_format, rarity
 from replay_parsers.kinds import KINDS, Role
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def situation(
 ) -> Situation:
     """A situation in your own words: symptoms in their order, all ``within`` so many steps.
 
-    Raises :class:`PrecedentError` for a kind that is no symptom.
+    Raises :class:`PrecedentError` for a kind that is no symptom, an unknown number format, or no number of parameters.
     """
     names = tuple(dict.fromkeys(saw))
     symptoms = [str(kind) for kind, rule in KINDS.items() if rule.role is Role.SYMPTOM]
@@ -125,6 +126,10 @@ def situation(
             raise PrecedentError(f"{name!r} is no symptom; the symptoms are {', '.join(symptoms)}")
     if not names:
         raise PrecedentError("say what was seen")
+    if precision and not number_format(precision):
+        raise PrecedentError(f"{precision!r} is no number format; write fp32, tf32, bf16, fp16 or fp8")
+    if parameters is not None and not (parameters > 0 and math.isfinite(parameters)):
+        raise PrecedentError(f"{parameters:g} is no number of parameters; write it as in 130e9")
     steps: tuple[int | None, ...] = ()
     if within is not None and len(names) > 1:
         steps = (0, *(None for _ in names[2:]), within)

@@ -134,7 +134,7 @@ def _speed(a: Situation, b: Situation, alike: list[str], unlike: list[str]) -> f
 
 def _run(a: Situation, b: Situation, alike: list[str], unlike: list[str]) -> float | None:
     parts = []
-    ours, theirs = _format(a.precision), _format(b.precision)
+    ours, theirs = number_format(a.precision), number_format(b.precision)
     if ours and theirs:
         same = ours == theirs
         (alike if same else unlike).append(f"{theirs} as here" if same else f"{theirs}, here {ours}")
@@ -146,10 +146,13 @@ def _run(a: Situation, b: Situation, alike: list[str], unlike: list[str]) -> flo
     return sum(parts) / len(parts) if parts else None
 
 
-def _format(precision: str) -> str:
-    """The number format that training computes in: the first one named."""
-    found = re.search(r"bf16|fp16|fp8|bfloat16|float16|half", precision.lower())
-    return {"bfloat16": "bf16", "float16": "fp16", "half": "fp16"}.get(found[0], found[0]) if found else ""
+_FORMATS = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32"}
+
+
+def number_format(precision: str) -> str:
+    """The number format that training computes in: the first one named; empty where none is known."""
+    found = re.search(r"bf16|fp16|fp8|fp32|tf32|bfloat16|float16|float32|half", precision.lower())
+    return _FORMATS.get(found[0], found[0]) if found else ""
 
 
 def rarity(saw: Iterable[list[str]]) -> dict[str, float]:

@@ -33,6 +33,11 @@ _TELLING = (
 _TELLING_RANK = {str(evidence): rank for rank, evidence in enumerate(_TELLING)}
 _TRUST_RANK = {str(evidence): rank for rank, evidence in enumerate(Evidence)}
 
+_STORY = {
+    role: place
+    for place, role in enumerate((Role.SYMPTOM, Role.CAUSE, Role.INTERVENTION, Role.LIFECYCLE, Role.OUTCOME))
+}
+
 _BACK_TO = (EventKind.ROLLBACK, EventKind.RESTART)
 
 
@@ -128,10 +133,16 @@ def _incident(events: Sequence[Row]) -> Row:
         "recurred_after": None,
         "lost_steps": _lost(events, "lost_steps"),
         "lost_hours": _lost(events, "lost_hours"),
-        "text": "; ".join(dict.fromkeys(row["text"] for row in events if row["text"])),
+        "text": _told(events),
         "source": "; ".join(dict.fromkeys(row["source"] for row in events if row["source"])),
         "evidence": min((row["evidence"] for row in events), key=_TRUST_RANK.__getitem__),
     }
+
+
+def _told(events: Sequence[Row]) -> str:
+    """The texts of an incident as one: what was seen, what was found, what was done, what came of it."""
+    texts = dict.fromkeys(row["text"] for row in sorted(events, key=lambda row: _STORY[row["role"]]) if row["text"])
+    return " ".join(text if text.endswith((".", "!", "?", "。")) else f"{text};" for text in texts).removesuffix(";")
 
 
 def _seen_at(events: Sequence[Row]) -> int | None:
