@@ -17,7 +17,9 @@ _ROLLBACK = any_of(
     (
         r"\broll(?:ed|ing|s)?[ -]?back\b|\brollbacks?\b|\brewind\w*|\bre-?wound\b",
         rf"\b(?:revert(?:ed|ing)?|went|go(?:ing)?|switch(?:ed|ing)?|return(?:ed|ing)?) (?:back )?to "
-        rf"(?:an? |the )?(?:[\w.,]+ ){{0,2}}?{_CHECKPOINT_WORD}",
+        # The loss that "went to NaN at step 8100", or "to 11 by step 500", was put back to no checkpoint.
+        r"(?:an? |the )?(?:(?!(?:nan|inf\w*|zero|at|in|by|around|near|after|before|on|over)\b)[\w.,]+ ){0,2}?"
+        rf"{_CHECKPOINT_WORD}",
         r"\b(?:re-?start|resum|re-?load)\w* from (?:an? |the |some )?(?:previous|earlier|older)\b",
         r"回滚|回退|退回",
     )

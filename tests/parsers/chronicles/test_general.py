@@ -76,6 +76,21 @@ def test_days_written_first_are_recognised_by_their_numbers() -> None:
     assert [incident for incident, _, _ in told(records)] == ["2021-04-13", "2021-05-05", "2021-06-04"]
 
 
+@pytest.mark.parametrize(
+    ("told", "put_back"),
+    [
+        ("Loss went to NaN at iteration 8100. Resumed from ckpt 8000.", [8000]),
+        ("The loss went to 11 at step 8100.", []),
+        ("Loss is going to inf by step 8100.", []),
+        ("It exploded at 8100, so we went back to checkpoint 8000.", [8000]),
+        ("It exploded at 8100 and we reverted to the 8000 checkpoint.", [8000]),
+    ],
+)
+def test_a_loss_that_goes_to_some_value_is_not_put_back_there(told: str, put_back: list[int]) -> None:
+    records = parse(f"# Log\n\n## 2024-06-04 02:40\n\n{told}\n\n## 2024-06-05 02:40\n\nA node failed.\n")
+    assert [event.step for event in records.events if event.kind in (K.ROLLBACK, K.RESTART)] == put_back
+
+
 MONTH = """
 # Log
 
