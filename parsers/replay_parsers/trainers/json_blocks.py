@@ -84,13 +84,20 @@ def add_block(raw: bytes, lines: int, axis: Axis, book: Book) -> bool:
 
 def _is_shallow(raw: bytes, lines: int) -> bool:
     """Whether each of the ``lines`` holds objects of its own, none of them nested without bound."""
-    if not raw.startswith(b"{") or raw.count(b"}\n{") + raw.count(b"}\r\n{") != lines - 1:
-        return False
-    if raw.count(b"{") == lines and b"[" not in raw:
-        return True
     data = np.frombuffer(raw, np.uint8)
-    opening = np.flatnonzero((data == ord("{")) | (data == ord("[")))
-    before_ends = np.searchsorted(opening, np.flatnonzero(data == ord("\n")))
+    ends = np.flatnonzero(data == ord("\n"))
+    within = ends[ends < len(data) - 1]
+    before = data[within - 1]
+    before = np.where(before == ord("\r"), data[within - 2], before)
+    if data[0] != ord("{") or len(within) != lines - 1 or (before != ord("}")).any():
+        return False
+    if (data[within + 1] != ord("{")).any():
+        return False
+    opening_brace, opening_bracket = data == ord("{"), data == ord("[")
+    if np.count_nonzero(opening_brace) == lines and not opening_bracket.any():
+        return True
+    opening = np.flatnonzero(opening_brace | opening_bracket)
+    before_ends = np.searchsorted(opening, ends)
     return int(np.diff(before_ends, prepend=0).max(initial=0)) <= _MOST_BRACKETS
 
 
