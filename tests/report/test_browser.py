@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 
 from replay.report import build_report
@@ -34,6 +35,25 @@ def test_it_opens_without_a_complaint_and_asks_for_nothing_but_itself(opened: Op
     asked = requests(browser)
     assert len([url for url in asked if url.startswith("file:")]) == 1
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+
+
+@cache
+def never_finite() -> str:
+    """A run of which no loss and, where a rule fired, no gradient norm is a finite number."""
+    store = scenes.failing_run()
+    step = np.arange(1, 400)
+    norm = np.where(step > 300, np.inf, 1 + 0.01 * (step % 7))
+    store.scalar_frames.clear()
+    store.add_scalars("train/loss", "loss", step, np.where(step % 2, np.inf, np.nan))
+    store.add_scalars("train/grad_norm", "grad_norm", step, norm)
+    return build_report(store, "small-proxy")
+
+
+def test_a_run_of_infinite_values_is_drawn_without_a_complaint(opened: Open) -> None:
+    browser = opened(never_finite())
+    assert complaints(browser) == []
+    script = "return document.querySelectorAll('[data-chart=loss] svg path').length"
+    assert browser.execute_script(script) > 3, "ticks where the values are not finite, and the flags"
 
 
 def test_every_chart_is_drawn_with_marks(opened: Open) -> None:

@@ -56,11 +56,12 @@ def signal_chart(reading: RunReading, signal: str, domain: tuple[int, int]) -> C
     if drawn is None:
         return None
     x = step_axis(domain)
-    scale = (
-        alt.Scale(type="log", nice=False, padding=10)
-        if drawn.logarithmic
-        else alt.Scale(zero=False, nice=False, padding=10)
-    )
+    scale = alt.Scale(zero=False, nice=False, padding=10)
+    if drawn.logarithmic:
+        scale = alt.Scale(type="log", nice=False, padding=10)
+    elif not any(row["value"] is not None for row in drawn.line):
+        # A browser would look for the range of no values at all, and complain.
+        scale = alt.Scale(domain=[0, 1])
     y = alt.Y("value:Q", scale=scale, axis=value_axis())
     line = (
         alt.Chart(alt.NamedData("line"), name=f"{signal}_line")
@@ -76,7 +77,7 @@ def signal_chart(reading: RunReading, signal: str, domain: tuple[int, int]) -> C
     )
     layers: list[alt.Chart] = [_incident_rules(x), line]
     layers += [_broken_marks(x)] if drawn.broken else []
-    layers += _flag_marks(x, y) if drawn.flags else []
+    layers += _flag_marks(x, y, drawn.flags) if drawn.flags else []
     datasets = {"line": drawn.line, "broken": drawn.broken, "flags": drawn.flags, "incidents": _incident_rows(reading)}
     sized = alt.layer(*layers).properties(height=_HEIGHT.get(signal, _MINOR_HEIGHT))
     return Chart(
@@ -120,8 +121,9 @@ def _broken_marks(x: alt.X) -> alt.Chart:
     return chart
 
 
-def _flag_marks(x: alt.X, y: alt.Y) -> list[alt.Chart]:
+def _flag_marks(x: alt.X, y: alt.Y, flags: Rows) -> list[alt.Chart]:
     """The stretch that a flag covers, and a diamond on the curve, or at the top where the value is no number."""
+    valued = {row["value"] is not None for row in flags}
     color = colour("severity")
     hints = tooltip(rule="rule", severity="severity", when="step", score="score", message="in words")
     base = alt.Chart(alt.NamedData("flags"))
@@ -131,7 +133,8 @@ def _flag_marks(x: alt.X, y: alt.Y) -> list[alt.Chart]:
     on_curve.mark = diamond
     at_top = base.transform_filter("!isValid(datum.value)").encode(x=x, y=alt.value(8), color=color, tooltip=hints)
     at_top.mark = diamond
-    return [covered, on_curve, at_top]
+    # A layer without a single mark would have no range of values, of which a browser complains.
+    return [covered, *([on_curve] if True in valued else []), *([at_top] if False in valued else [])]
 
 
 def _legend(drawn: DrawnSignal, reading: RunReading) -> list[tuple[str, str]]:
