@@ -101,6 +101,24 @@ class TestSummary:
         assert "restarted 1 time; 150 steps that had been trained were rolled back" in sentences
         assert "last 0.3011 at step 6,000" in sentences
 
+    def test_a_run_that_goes_on_from_a_checkpoint_begins_with_the_step_after_it(self) -> None:
+        store = FakeStore({"run": "late"})
+        store.add_scalars("loss", "loss", range(8738, 9200), np.full(462, 2.0))
+        store.attempt_rows = [
+            {"run": "late", "attempt": 0, "start_step": 8737, "end_step": 9037, "kept_to": 8899, "lost_steps": 138},
+            {"run": "late", "attempt": 1, "parent": 0, "start_step": 8899, "end_step": 9199, "kept_to": 9199},
+        ]
+        store.add_event("restart", step=8737, text="goes on")
+        text = page_text(build_report(store, "late"))
+        assert "steps 8,738–9,199" in text
+        assert "first 8,738" in text
+        assert "8,738–9,037" in text
+        assert "8,900–9,199" in text
+        assert "8,737–" not in text
+        [bars] = [chart for chart in charts(read_run(store, "late")) if chart.name == "attempts"]
+        rows = bars.spec["datasets"]["attempts"]
+        assert [(row["from"], row["last"]) for row in rows] == [(8738, 8899), (8900, 9037), (8900, 9199)]
+
     def test_a_loss_that_ends_as_nan_is_told(self) -> None:
         store = FakeStore({"run": "r"})
         store.add_scalars("loss", "loss", range(5), [3.0, 2.0, 2.5, np.nan, np.nan])

@@ -115,7 +115,10 @@ def scalars(
 @click.argument("run")
 @common
 def attempts(run: str, folder: Path, as_json: bool) -> None:
-    """Show the stretches of training between restarts, and what was lost of each."""
+    """Show the stretches of training between restarts, and what was lost of each.
+
+    START_STEP is the step of the checkpoint that was loaded: the first step trained is the next.
+    """
     store = open_store(folder)
     show(store.attempts(known_run(store, run)), as_json, empty=f"{run} has no steps to tell attempts by")
 

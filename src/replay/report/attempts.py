@@ -90,9 +90,13 @@ def attempts_chart(reading: RunReading, domain: tuple[int, int]) -> Chart | None
     rows: Rows = []
     for row in known:
         common = {"attempt": row["attempt"], "cause": spelled(row["end_cause"] or "not known")}
-        rows.append(common | {"first": row["start"], "last": row["kept"], "branch": KEPT})
-        if row["end"] > row["kept"]:
-            rows.append(common | {"first": row["kept"], "last": row["end"], "branch": ROLLED_BACK})
+        # A bar begins where the one before it ends; its first step is the one after that.
+        parts = [(row["start"], row["kept"], KEPT), (row["kept"], row["end"], ROLLED_BACK)]
+        rows += [
+            common | {"first": first, "from": min(first + 1, last), "last": last, "branch": branch}
+            for first, last, branch in parts
+            if last > first or branch == KEPT
+        ]
     chart = (
         alt.Chart(alt.NamedData("attempts"), name="attempts_bars")
         .mark_bar(height=alt.RelativeBandSize(0.7), clip=True)
@@ -101,7 +105,9 @@ def attempts_chart(reading: RunReading, domain: tuple[int, int]) -> Chart | None
             x2="last",
             y=alt.Y("attempt:O", axis=value_axis()),
             color=colour("branch"),
-            tooltip=tooltip(attempt="attempt", first="from step", last="to step", branch="branch", cause="ended by"),
+            tooltip=tooltip(
+                attempt="attempt", **{"from": "from step"}, last="to step", branch="branch", cause="ended by"
+            ),
         )
         .add_params(step_zoom("attempts"))
     )

@@ -137,13 +137,23 @@ def _record(reading: RunReading) -> str:
     return f"The record covers {listed(parts)}{told}." if parts else f"The record names no step and no date{told}."
 
 
+_BEGINS = ("start", "restart", "rollback")
+
+
 def step_span(reading: RunReading) -> tuple[int | None, int | None]:
-    """The first and last step that anything of the run mentions, measured or told."""
+    """The first and last step that anything of the run mentions, measured or told.
+
+    What begins or goes on does so from a checkpoint, whose step is not among those that were trained: the next is.
+    """
+    begins = reading.events["kind"].isin(_BEGINS)
     columns = [reading.tags["first_step"], reading.tags["last_step"]]
-    columns += [reading.events["step"], reading.events["step_end"]]
-    columns += [reading.attempts["start_step"], reading.attempts["end_step"]]
+    columns += [reading.events.loc[~begins, "step"], reading.events["step_end"], reading.attempts["end_step"]]
     known = [int(step) for column in columns for step in (column.min(), column.max()) if not is_missing(step)]
-    return (min(known), max(known)) if known else (None, None)
+    loaded = [reading.events.loc[begins, "step"], reading.attempts["start_step"]]
+    begun = [int(step) for column in loaded for step in (column.min(), column.max()) if not is_missing(step)]
+    if not known:
+        return (min(begun), max(begun)) if begun else (None, None)
+    return min([*known, *(step + 1 for step in begun)]), max([*known, *begun])
 
 
 def _incidents(reading: RunReading) -> str:

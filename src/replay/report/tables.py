@@ -10,7 +10,7 @@ import pandas as pd
 from replay.output import is_missing
 from replay.report.reading import RunReading, records
 from replay.report.timeline import LANES, part
-from replay.report.words import count, moment, number, spelled, steps
+from replay.report.words import count, moment, number, spelled, steps, trained
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +189,7 @@ def attempt_rows(reading: RunReading) -> list[AttemptRow]:
         AttemptRow(
             attempt=steps(row["attempt"]),
             parent=steps(row["parent"]),
-            span=steps(row["start_step"], row["end_step"]),
+            span=trained(row["start_step"], row["end_step"]),
             kept_to=steps(row["kept_to"]),
             lost="" if is_missing(row["lost_steps"]) or not row["lost_steps"] else number(row["lost_steps"]),
             time=" to ".join(filter(None, (moment(row["start_time"]), moment(row["end_time"])))),

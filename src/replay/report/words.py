@@ -72,6 +72,18 @@ def steps(first: Any, last: Any = None) -> str:
     return f"{int(first):,}–{int(last):,}"
 
 
+def trained(start: Any, end: Any) -> str:
+    """The steps of an attempt that began from the checkpoint of step ``start``: the next is the first it trained.
+
+    >>> trained(40700, 40900), trained(0, None), trained(500, 500)
+    ('40,701–40,900', '1', '500')
+    """
+    if is_missing(start):
+        return steps(start, end)
+    first = int(start) + 1
+    return steps(first if is_missing(end) else min(first, int(end)), end)
+
+
 def moment(time: Any, precision: Any = None) -> str:
     """A time in UTC, no finer than it is known."""
     if is_missing(time):
