@@ -11,3 +11,7 @@ class StoreError(ReplayError):
 
 class PartVanishedError(StoreError):
     """A part that the ledger names is not there: another process merged or replaced it meanwhile, or it was deleted."""
+
+
+class DamagedPartError(StoreError):
+    """The content of a part is not what was written."""

@@ -32,7 +32,9 @@ def merge(paths: Sequence[Path], source: str, target: Path) -> None:
     cannot be written.
     """
     if len(paths) <= AT_ONCE:
-        write_scalars(_groups(paths, source), SCALARS_ON_DISK, target)
+        # A stream, not a path: Arrow would take a relative path with a colon in it for a URI.
+        with target.open("wb") as sink:
+            write_scalars(_groups(paths, source), SCALARS_ON_DISK, sink)
         return
     with ExitStack() as temporaries:
         merged: list[Path] = []

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from replay.storage import schema
+from replay.storage.errors import StoreError
 from replay.storage.layout import DERIVED_EVENTS, table_folder
 from replay.storage.ledger import Entry, Part, Snapshot
-from replay.storage.parts import open_part, read_groups, read_table
+from replay.storage.parts import faults_told, open_part, read_groups, read_table
 
 Steps = tuple[int | None, int | None]
 
@@ -54,7 +55,13 @@ def _with(table: pa.Table, **constants: str) -> pa.Table:
 
 def concatenate(tables: Sequence[pa.Table], columns: pa.Schema) -> pa.Table:
     """The rows of all ``tables`` in ``columns``, none of which needs to be the order of theirs."""
-    return pa.concat_tables([columns.empty_table(), *(table.select(columns.names).cast(columns) for table in tables)])
+    try:
+        known = [table.select(columns.names).cast(columns) for table in tables]
+    except (KeyError, ValueError, pa.ArrowException) as error:
+        raise StoreError(
+            f"a part of the store has other columns than this version of replay reads ({error})"
+        ) from error
+    return pa.concat_tables([columns.empty_table(), *known])
 
 
 def source_table(store: Path, snapshot: Snapshot, table: str, columns: pa.Schema) -> tuple[pa.Table, list[Entry]]:
@@ -76,13 +83,14 @@ def scalars_table(
         if steps is not None and not _overlap(part.first_step, part.last_step, steps):
             continue
         path = store / part.path
-        with open_part(path, read_dictionary=["source", "tag"]) as file:
+        with open_part(path, read_dictionary=["source", "tag"]) as file, faults_told(path):
             groups = _matching_groups(file, tags, steps)
             if groups:
-                tables.append(_matching_rows(read_groups(path, file, groups=groups), tags, steps))
+                rows = _matching_rows(read_groups(path, file, groups=groups), tags, steps)
+                tables.append(rows.cast(schema.SCALARS_ON_DISK))
     if not tables:
         return schema.SCALARS_ON_DISK.empty_table()
-    return pa.concat_tables([table.cast(schema.SCALARS_ON_DISK) for table in tables]).unify_dictionaries()
+    return pa.concat_tables(tables).unify_dictionaries()
 
 
 def _overlap(first: Any, last: Any, steps: Steps) -> bool:
@@ -139,7 +147,7 @@ def tag_counts(paths: Iterable[Path]) -> dict[str, tuple[int, int, int]]:
         counts[tag] = (before[0] + rows, min(before[1], first), max(before[2], last))
 
     for path in paths:
-        with open_part(path, read_dictionary=["tag"]) as file:
+        with open_part(path, read_dictionary=["tag"]) as file, faults_told(path):
             columns = {file.metadata.schema.column(index).name: index for index in range(file.metadata.num_columns)}
             mixed = []
             for number in range(file.metadata.num_row_groups):

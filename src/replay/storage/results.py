@@ -16,6 +16,7 @@ from replay.storage.errors import StoreError
 from replay.storage.layout import create, partition
 from replay.storage.part_writer import PartWriter
 from replay.storage.parts import read_table, remark, serialise
+from replay.storage.query import concatenate
 from replay.storage.records_as_tables import storable
 
 if TYPE_CHECKING:
@@ -70,5 +71,4 @@ def _get(store: Path, table: str, column: str, owner: str | None, columns: pa.Sc
         rows = read_table(path)
         its = remark(path, _OWNER) or unquote(path.parent.name.partition("=")[2])
         tables.append(rows.add_column(0, column, pa.array([its] * len(rows), pa.string())))
-    whole = pa.schema([(column, pa.string()), *columns])
-    return frames.frame(pa.concat_tables([whole.empty_table(), *(one.cast(whole) for one in tables)]))
+    return frames.frame(concatenate(tables, pa.schema([(column, pa.string()), *columns])))
