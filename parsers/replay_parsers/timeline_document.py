@@ -57,10 +57,11 @@ Node = Text | Listing | Mapping
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong with a document, and the line, counted from 1."""
+    """What is wrong with a document, and the line, counted from 1; ``breaks_off`` when nothing after it was read."""
 
     line: int
     message: str
+    breaks_off: bool = False
 
 
 @dataclass(slots=True)
@@ -84,9 +85,9 @@ def read_document(data: bytes) -> Document:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
         said = " ".join(part for part in (error.context, error.problem) if part)
-        document.faults.append(Fault(line, f"the YAML breaks off here: {said}; what stands before is kept"))
+        document.faults.append(Fault(line, f"the YAML breaks off here: {said}; what stands before is kept", True))
     except (yaml.YAMLError, RecursionError) as error:
-        document.faults.append(Fault(1, f"no readable YAML: {str(error) or 'too deeply nested'}"))
+        document.faults.append(Fault(1, f"no readable YAML: {str(error) or 'too deeply nested'}", True))
     builder.close()
     document.faults.sort(key=lambda fault: fault.line)
     return document

@@ -127,7 +127,8 @@ class _Timeline:
         )
 
     def _problem(self, fault: Fault) -> Problem:
-        return Problem(source=self.source, kind=ProblemKind.INVALID, message=fault.message, line=fault.line)
+        kind = ProblemKind.CORRUPT if fault.breaks_off else ProblemKind.INVALID
+        return Problem(source=self.source, kind=kind, message=fault.message, line=fault.line)
 
     def _take_run(self, node: Node) -> None:
         fields = read_fields(self.reader, node, RUN_FIELDS, "run")

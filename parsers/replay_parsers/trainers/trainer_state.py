@@ -83,7 +83,7 @@ def read(request: Request) -> Iterator[Records]:
     if fault and not problems:
         kept = f"the {len(history)} records before that are kept" if history else "nothing is kept"
         message = f"not read to its end, {fault}; {kept}; the file may still be being written"
-        problems.append(problem(request, ProblemKind.INVALID, message, line=1))
+        problems.append(problem(request, ProblemKind.CORRUPT, message, line=1))
     elif history is None and not problems:
         problems.append(problem(request, ProblemKind.NOT_UNDERSTOOD, "it holds no list of records", line=1))
     if isinstance(document, Mapping):

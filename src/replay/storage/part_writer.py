@@ -61,6 +61,13 @@ class PartWriter:
             former.unlink(missing_ok=True)
         self._unsettled[path] = temporary
 
+    def forget(self, paths: Iterable[str]) -> None:
+        """Remove those of ``paths`` that were written but have no name yet."""
+        for path in paths:
+            temporary = self._unsettled.pop(path, None)
+            if temporary is not None:
+                temporary.unlink(missing_ok=True)
+
     def settle(self) -> None:
         """Make all parts written so far durable, and give them their names.  Raises :class:`StoreError`."""
         if not self._unsettled:

@@ -23,6 +23,8 @@ COMMIT_BYTES = 256 << 20
 
 _TRIES = 3
 
+_BREAKS_OFF = frozenset({ProblemKind.TRUNCATED, ProblemKind.CORRUPT, ProblemKind.UNREADABLE})
+
 Commit = Callable[[Entry], None]
 
 
@@ -142,6 +144,7 @@ class _Reading:
         self.problems: list[Problem] = []
         self.findings: list[Finding] = []
         self.broke_off: Problem | None = None
+        self.former = known.reading if how.status == "replaced" and how.replaces_former else None
 
     def run(self, progress: Callable[[int, int], None]) -> None:
         """Read to the end, writing parts and, on the way through a long source, entries.
@@ -150,13 +153,28 @@ class _Reading:
         """
         for position in self._positions():
             progress(position, self.now.st_size)
-            if position - self.pending.start >= COMMIT_BYTES:
+            # What replaces a former reading does so as a whole.
+            if position - self.pending.start >= COMMIT_BYTES and self.former is None:
                 self._commit(final=False)
         if self.broke_off is not None and self.how.last is None and not self.coverages:
             raise CannotReadError(self.broke_off.message, self.broke_off)
 
     def finish(self) -> SourceReport:
-        """Commit what was read, and say what it was."""
+        """Commit what was read, and say what it was.
+
+        What breaks off and tells less than the reading that it is to replace does not replace it.
+        """
+        if (shortfall := self._shortfall()) is not None:
+            self.parts.writer.forget(part.path for part in self.pending.parts)
+            return SourceReport(
+                source=self.candidate.source,
+                status="failed",
+                run=self.run_name,
+                format=self.how.parser.name,
+                confidence=self.how.confidence,
+                reason=shortfall.message,
+                problems=(shortfall, *self.problems),
+            )
         if self.broke_off is not None:
             if self.position > self.pending.start:
                 self._commit(final=True)
@@ -177,6 +195,20 @@ class _Reading:
             problems=tuple(self.problems),
             findings=tuple(self.findings),
         )
+
+    def _shortfall(self) -> Problem | None:
+        """What is wrong when this reading tells less than the former one because it breaks off; else None."""
+        if self.former is None:
+            return None
+        now, before = total_coverage(self.coverages).records, self.former.coverage.records
+        broken = any(problem.kind in _BREAKS_OFF for problem in self.problems) or self.broke_off is not None
+        if now >= before or (now and not broken):
+            return None
+        message = (
+            f"of this file {now:,} records can be read where {before:,} are stored, so what was stored is kept; "
+            "write the file whole and ingest it again"
+        )
+        return Problem(source=self.candidate.source, kind=ProblemKind.UNREADABLE, message=message)
 
     def _positions(self) -> Iterator[int]:
         """Where each piece ends that was read and kept.
