@@ -54,7 +54,7 @@ class EventStore:
     """
 
     def __init__(self, folder: str | Path) -> None:
-        if "://" in str(folder):
+        if layout.is_url(folder):
             raise StoreError(f"{folder}: a store is a local folder")
         self.folder = Path(folder)
         layout.check(self.folder)

@@ -54,7 +54,17 @@ def test_a_newer_store_says_what_to_do(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]", '{"format": "other", "version": 1}', '{"format": "replay-store"}', "\0"]
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        "[" * 1_000_000,
+        '{"format": "other", "version": 1}',
+        '{"format": "replay-store"}',
+        *(f'{{"format": "replay-store", "version": {version}}}' for version in ("0", "-5", "true", "1.0", '"1"')),
+        "\0",
+    ],
 )
 def test_a_damaged_format_file_is_named(tmp_path: Path, content: str) -> None:
     (tmp_path / "replay-store.json").write_text(content)
@@ -63,8 +73,9 @@ def test_a_damaged_format_file_is_named(tmp_path: Path, content: str) -> None:
 
 
 def test_other_places_than_folders_are_refused_in_words() -> None:
-    with pytest.raises(StoreError, match="local folder"):
-        replay.open("s3://bucket/store")
+    for place in ("s3://bucket/store", Path("s3://bucket/store"), "hdfs://host:9000/store", "file:///tmp/store"):
+        with pytest.raises(StoreError, match="a store is a local folder"):
+            replay.open(place)
 
 
 def test_a_store_that_cannot_be_written_says_so(logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,6 +114,7 @@ def test_what_should_have_been_readable_is_an_error_and_the_rest_is_kept(store: 
     assert "nowhere" in found["broken"].reason
     assert "damaged" in found["half.gz"].reason or "cannot be read" in found["half.gz"].reason
     assert "no such file" in found["absent"].reason
+    assert "only local files can be read" in found["run"].reason
     assert len(store.problems()) == 3, "those that exist are on record"
 
 

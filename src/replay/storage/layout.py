@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 from pathlib import Path
 from urllib.parse import quote
 
@@ -68,6 +70,18 @@ def digest_of_file(path: Path) -> str:
     return hasher.hexdigest()
 
 
+_URL = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
+
+
+def is_url(path: str | os.PathLike[str]) -> bool:
+    """Whether ``path`` is a URL; of one that was taken for a path only one slash is left.
+
+    >>> is_url("s3://bucket/store"), is_url(Path("s3://bucket/store")), is_url("run-10:30"), is_url("C:/store")
+    (True, True, False, False)
+    """
+    return _URL.match(os.fspath(path)) is not None
+
+
 def check(folder: Path) -> bool:
     """Whether ``folder`` holds a store (True), or nothing yet (False).
 
@@ -83,9 +97,9 @@ def check(folder: Path) -> bool:
         raise StoreError(f"{folder} is a file; a store is a folder") from None
     except OSError as error:
         raise StoreError(f"{folder}: cannot be read: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         version = None
-    if not isinstance(version, int):
+    if type(version) is not int or version < 1:  # True is an int, too
         raise StoreError(f"{marker} is not the format file of a replay store; restore it or choose another folder")
     if version > FORMAT_VERSION:
         raise StoreError(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from replay.storage.errors import StoreError
-from replay.storage.layout import FORMAT_FILE
+from replay.storage.layout import FORMAT_FILE, is_url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +94,10 @@ def builtin() -> list[Found]:
 
 
 def _under(given: Path, run: str | None) -> Iterator[Found]:
-    if "://" in str(given):
-        yield PassedOver(source=str(given), reason="only local files can be read: copy it here first", failure=True)
+    if is_url(given) and not path_exists(given):
+        yield PassedOver(
+            source=str(given), reason="only local files can be read: copy it here first", failure=True, exists=False
+        )
         return
     mode, problem = _mode(given)
     if problem is not None:

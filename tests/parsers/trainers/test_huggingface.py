@@ -63,7 +63,7 @@ class TestGotcha14TrainerState:
     def test_half_a_document_says_where_it_ends(self, read_text: ReadText) -> None:
         read = read_text(trainer_state.PARSER, state('{"loss": 2.5, "step": 10}')[:80])
         (problem,) = read.problems
-        assert problem.kind is ProblemKind.INVALID
+        assert problem.kind is ProblemKind.CORRUPT
         assert "line 5" in str(problem)
 
     def test_cut_anywhere_its_whole_records_are_kept(self, read_text: ReadText) -> None:
