@@ -26,6 +26,11 @@ class Question:
     code: str
     printed: str
 
+    @property
+    def lines(self) -> list[str]:
+        """The lines of code, without those left blank below imports."""
+        return [line for line in self.code.splitlines() if line]
+
 
 def questions() -> list[Question]:
     text = (Path(__file__).parents[2] / "docs" / "querying.md").read_text(encoding="utf-8")
@@ -67,13 +72,13 @@ def test_there_are_ten_questions_of_three_to_six_lines_and_five_often_quoted_ans
     numbered = [one for one in ASKED if re.match(r"\d+\. ", one.title)]
     assert len(numbered) == 10
     assert len(ASKED) == 15
-    assert [one.title for one in numbered if not 3 <= one.code.count("\n") <= 6] == []
+    assert [one.title for one in numbered if not 3 <= len(one.lines) <= 6] == []
 
 
 @pytest.mark.parametrize("question", ASKED, ids=[one.title for one in ASKED])
 def test_a_question_prints_what_the_page_says(question: Question, folder: Path) -> None:
     names: dict[str, Any] = {}
-    assert questions()[0].code == SETUP
+    assert questions()[0].lines == SETUP.splitlines()
     run(SETUP, folder, names)
     assert run(question.code, folder, names) == question.printed
 
@@ -83,7 +88,7 @@ def test_a_question_prints_what_the_page_says(question: Question, folder: Path) 
 def test_other_tools_count_the_same_rows(tool: str, folder: Path, builtin: EventStore) -> None:
     pytest.importorskip(tool)
     (question,) = (one for one in questions() if f"import {tool}" in one.code)
-    assert question.code.count("\n") == 3
+    assert len(question.lines) == 3
     printed = run(question.code, folder, {})
     told = builtin.events(kind="loss_spike", sources="all", derived=False)["run"].value_counts()
     counts = dict(re.findall(r"([a-z][a-z0-9-]*\d[a-z]*|falcon|olmo)\W+(\d+)", printed))
