@@ -31,6 +31,8 @@ BLOCK_BYTES = 4 << 20
 LONGEST_LINE = 1 << 20
 """So many bytes of one line are kept; summaries of several hundred kilobytes do occur."""
 
+_TOO_LONG = f"the line is longer than {LONGEST_LINE:,} bytes; its beginning is kept, the rest passed over"
+
 # Colours and cursor movements, and window titles.  The classes do not overlap: no input makes them backtrack.
 _TERMINAL_CODES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
@@ -150,11 +152,17 @@ class _Splitter:
         self.encoding: str | None = state.get("encoding")
         # Set while the rest of a line that is too long is being passed over.
         self.passing_over = bool(state.get("passing_over", False))
+        # How much of it, and from which byte on, no problem has told yet: that is known where the line ends.
+        self.passed_over = int(state.get("passed_over", 0))
+        self.passed_from = int(state.get("passed_from", start))
         self.lost_bytes = 0
         self.problems: list[Problem] = []
 
     def state(self) -> dict[str, Any]:
-        return {"newlines": self.newlines, "encoding": self.encoding, "passing_over": self.passing_over}
+        state = {"newlines": self.newlines, "encoding": self.encoding, "passing_over": self.passing_over}
+        if self.passing_over:
+            state |= {"passed_over": self.passed_over, "passed_from": self.passed_from}
+        return state
 
     def blocks(self, stream: BinaryIO) -> Iterator[Block]:
         self._go_to(stream)
@@ -188,7 +196,8 @@ class _Splitter:
         # The last block always comes: it says how far the file was read and what went wrong at its end.
         lines = []
         if self.passing_over:
-            self.lost_bytes += len(buffer)
+            self._pass_over(len(buffer))
+            self._tell_passed_over()
         elif buffer:
             self._unterminated(buffer, offset, lines)
         elif zeros_from is not None:
@@ -271,8 +280,9 @@ class _Splitter:
     def _whole(self, raw: bytes, offset: int, size: int, lines: list[Line]) -> None:
         """Add one terminated line, or what carriage returns made of it; ``size`` includes the end of line."""
         if self.passing_over:
+            self._pass_over(size)
+            self._tell_passed_over()
             self.passing_over = False
-            self.lost_bytes += size
         elif shown := raw.rstrip(b"\r"):
             self._overwritten(shown, offset, offset + size, lines)
         self.newlines += 1
@@ -308,7 +318,7 @@ class _Splitter:
         A progress bar is one such line, and each of its states a short one.  Of any other the beginning is kept.
         """
         if self.passing_over:
-            self.lost_bytes += len(rest)
+            self._pass_over(len(rest))
             return len(rest)
         zeros = len(rest) - len(rest.lstrip(b"\0"))
         if zeros:
@@ -318,9 +328,22 @@ class _Splitter:
         if shown >= 0:
             self._overwritten(rest[:shown], offset, offset + shown + 1, lines)
             return shown + 1
-        self._add(rest, offset, offset + len(rest), lines)
+        self._add(rest[:LONGEST_LINE], offset, offset + len(rest), lines)
         self.passing_over = True
+        self.passed_from = offset + LONGEST_LINE
+        self._pass_over(len(rest) - LONGEST_LINE)
         return len(rest)
+
+    def _pass_over(self, size: int) -> None:
+        self.lost_bytes += size
+        self.passed_over += size
+
+    def _tell_passed_over(self) -> None:
+        """Tell what of a line has been passed over; what is yet to come of it is another's to tell."""
+        if self.passed_over:
+            self._problem(ProblemKind.NOT_UNDERSTOOD, _TOO_LONG, self.passed_from, lost_bytes=self.passed_over)
+        self.passed_from += self.passed_over
+        self.passed_over = 0
 
     def _add(self, raw: bytes, offset: int, end: int, lines: list[Line], *, terminated: bool = True) -> None:
         if raw.startswith(b"\0"):
@@ -329,12 +352,7 @@ class _Splitter:
         if len(raw) > LONGEST_LINE:
             lost = len(raw) - LONGEST_LINE
             self.lost_bytes += lost
-            self._problem(
-                ProblemKind.NOT_UNDERSTOOD,
-                f"the line is longer than {LONGEST_LINE:,} bytes; its beginning is kept, the rest passed over",
-                offset + LONGEST_LINE,
-                lost_bytes=lost,
-            )
+            self._problem(ProblemKind.NOT_UNDERSTOOD, _TOO_LONG, offset + LONGEST_LINE, lost_bytes=lost)
             raw = raw[:LONGEST_LINE]
         text = without_terminal_codes(raw.decode("utf-8", "replay-latin-1"))
         lines.append(Line(self.newlines + 1, offset, end, text, terminated))

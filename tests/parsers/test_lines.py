@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import os
 import threading
 import time
@@ -117,6 +118,29 @@ def test_a_line_without_end_is_bounded_and_the_next_one_found(log: Path, monkeyp
     assert (problems[0].line, problems[0].offset) == (2, 1_006)
     # All of it is accounted for: the line's end of line counts as lost with the rest of it.
     assert sum(block.lost_bytes for block in blocks) == 49_001
+    assert problems[0].lost_bytes == 49_001
+
+
+@pytest.mark.parametrize("sizes", [(30_000, 20_000), (900, 49_100), (1_000, 1, 48_999), (50_000,)])
+def test_what_is_told_of_a_line_without_end_is_what_was_lost_of_it_however_it_grows(
+    log: Path, monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...]
+) -> None:
+    monkeypatch.setattr(lines, "LONGEST_LINE", 1_000)
+    monkeypatch.setattr(lines, "BLOCK_BYTES", 4_096)
+    content, start, lost, told = b"", 0, 0, []
+    state: dict[str, object] = {}
+    for size in sizes:
+        content += b"x" * size
+        log.write_bytes(content)
+        for block in read_blocks(log, "train.log", start, state):
+            if block.last and block.lines and not block.lines[-1].terminated:
+                continue  # a reader that waits for the rest
+            start, state, lost = block.end, block.state, lost + block.lost_bytes
+            told += block.problems
+    assert lost == 49_000
+    assert sum(problem.lost_bytes for problem in told) == 49_000
+    assert told[0].offset == 1_000
+    assert all(before.offset + before.lost_bytes == after.offset for before, after in itertools.pairwise(told))
 
 
 def test_a_long_file_is_read_in_little_memory(log: Path) -> None:
