@@ -4,7 +4,7 @@ BIN := .venv/bin
 REPORTS := reports
 STORE := replay-store
 
-.PHONY: demo test test-slow lint types browser eval-chronicles verify-failures clean eval-chronicles
+.PHONY: bench demo test test-slow lint types browser eval-chronicles verify-failures clean eval-chronicles
 
 # Installed again whenever the declared or the tested versions change.
 .venv/installed: pyproject.toml constraints.txt
@@ -42,6 +42,12 @@ eval-chronicles: .venv/installed
 # The proxy's catalogue of failures on fresh seeds; stopped, it goes on where it stopped.
 verify-failures: .venv/installed
 	$(BIN)/replay proxy failures verify --jobs 2 --docs docs/failures.md
+
+# Speed and memory of ingestion beside other tools, into docs/performance.md; BENCH="--rows 100000" is a tenth of it.
+BENCH ?= --ten-million
+bench: .venv/installed
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group bench
+	$(BIN)/python benchmarks/ingestion.py $(BENCH)
 
 clean:
 	rm -rf .venv build dist $(STORE) .pytest_cache .mypy_cache .ruff_cache .hypothesis

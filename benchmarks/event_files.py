@@ -298,6 +298,25 @@ def table(results: dict[str, dict[str, Figure | None]]) -> str:
     return "\n".join(lines)
 
 
+def measured(
+    folder: Path, rows: int, ten_million: bool, only: list[str] | None = None
+) -> dict[str, dict[str, Figure | None]]:
+    """Write the sets into ``folder`` and measure the readers on each; of the largest set only the fast ones."""
+    results: dict[str, dict[str, Figure | None]] = {}
+    tiny = folder / "tiny"
+    tiny.mkdir()
+    write_file(tiny / "events.out.tfevents.1600000000.host", 100, simple_value)
+    for title, target, count in write_sets(folder, rows, ten_million):
+        wanted = list(only or READERS)
+        if title == "ten times as many":
+            wanted = [name for name in wanted if READERS[name].runs > 1]
+        results[title] = {name: figure(name, target, tiny) for name in wanted}
+        for name, one in results[title].items():
+            if one and name != "checksum alone" and one.scalars != count:
+                print(f"{name}: {one.scalars:,} of {count:,} scalars of {title}", file=sys.stderr)
+    return results
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000, help="scalars in a set (default: 1,000,000)")
@@ -305,19 +324,8 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=list(READERS), help="leave the other readers out")
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
     options = parser.parse_args()
-    results: dict[str, dict[str, Figure | None]] = {}
     with tempfile.TemporaryDirectory(prefix="event-files-") as temporary:
-        tiny = Path(temporary) / "tiny"
-        tiny.mkdir()
-        write_file(tiny / "events.out.tfevents.1600000000.host", 100, simple_value)
-        for title, folder, count in write_sets(Path(temporary), options.rows, options.ten_million):
-            wanted = list(options.only or READERS)
-            if title == "ten times as many":
-                wanted = [name for name in wanted if READERS[name].runs > 1]
-            results[title] = {name: figure(name, folder, tiny) for name in wanted}
-            for name, measured in results[title].items():
-                if measured and name != "checksum alone" and measured.scalars != count:
-                    print(f"{name}: {measured.scalars:,} of {count:,} scalars of {title}", file=sys.stderr)
+        results = measured(Path(temporary), options.rows, options.ten_million, options.only)
     print(table(results))
     if options.json:
         plain = {title: {name: vars(each) for name, each in row.items() if each} for title, row in results.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
@@ -40,8 +41,19 @@ BUILT_IN = (
     "replay_parsers.chronicles.general",
 )
 
+# These bring vocabularies that take longer to load than most logs take to read: they are loaded only for a file that
+# can be a text with headings, bullets, tables or dates.
+PROSE = {
+    "replay_parsers.chronicles.glm130b": "glm130b-chronicle",
+    "replay_parsers.chronicles.bloom": "bigscience-chronicle",
+    "replay_parsers.chronicles.opt": "opt-chronicle",
+    "replay_parsers.chronicles.general": "markdown-logbook",
+}
+_PROSE = re.compile(rb"^[ \t]{0,12}(?:[#*|=>+-]|\d{1,4}[-./]\d|\d{4}\xe5\xb9\xb4|\d{1,2}\xe6\x9c\x88)", re.MULTILINE)
+
 CONFIDENT_ENOUGH = 0.3
 CERTAIN = 1.0
+SUREST_OF_ANY_LOGBOOK = 0.6
 
 
 class UnknownFormatError(ValueError):
@@ -76,8 +88,27 @@ def all_parsers() -> Iterator[Parser]:
 
 @cache
 def _built_in(name: str) -> Parser:
+    if name in PROSE:
+        return _prose(name)
     parser: Parser = import_module(name).PARSER
     return parser
+
+
+def _prose(module: str) -> Parser:
+    """The parser in ``module``, which is loaded when it is needed."""
+
+    def recognise(sample: Sample) -> float:
+        wide = b"\0" in sample.head[:64] or sample.head.startswith((b"\xff\xfe", b"\xfe\xff"))
+        if not wide and _PROSE.search(sample.head.removeprefix(b"\xef\xbb\xbf")) is None:
+            return 0.0
+        return float(import_module(module).PARSER.recognise(sample))
+
+    def read(request: Request) -> Iterator[Records]:
+        records: Iterator[Records] = import_module(module).PARSER.read(request)
+        return records
+
+    surest = SUREST_OF_ANY_LOGBOOK if module.endswith(".general") else 1.0
+    return Parser(name=PROSE[module], recognise=recognise, read=read, appends=False, surest=surest)
 
 
 @cache
