@@ -72,8 +72,9 @@ def write_megatron(path: Path, lines: int) -> None:
         for step in range(1, lines + 1):
             stream.write(
                 f" iteration {step:8d}/ 1000000 | consumed samples: {step * 2048:12d} | "
-                f"elapsed time per iteration (ms): {rng.uniform(9e3, 1e4):.1f} | learning rate: 6.000E-05 | global batch size:  2048 | lm loss: "
-                f"{rng.uniform(2, 3):.6E} | loss scale: 131072.0 | grad norm: {rng.uniform(0, 1):.3f} | "
+                f"elapsed time per iteration (ms): {rng.uniform(9e3, 1e4):.1f} | learning rate: 6.000E-05 | "
+                f"global batch size:  2048 | lm loss: {rng.uniform(2, 3):.6E} | loss scale: 131072.0 | "
+                f"grad norm: {rng.uniform(0, 1):.3f} | "
                 "number of skipped iterations:   0 | number of nan iterations:   0 |\n"
             )
 
