@@ -9,6 +9,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from typing import Any
 
 import llvmlite.binding
 import numpy as np
@@ -126,10 +127,9 @@ def test_a_processor_without_the_instruction_reads_the_same_and_the_user_is_told
     assert cold.stderr.count("compiling the event-file decoder") == 1
     assert str(cache) in cold.stderr
     assert list(cache.rglob("*.nbi"))
-    began = time.perf_counter()
     warm = read_elsewhere(path, **generic)
     assert warm.stdout == cold.stdout
-    assert "compiling" not in warm.stderr or time.perf_counter() - began > 2  # a very busy machine
+    assert "compiling" not in warm.stderr
 
 
 def test_no_cache_directory_that_can_be_written_is_survived(
@@ -160,6 +160,27 @@ def test_a_disk_that_is_full_is_survived(tmp_path: Path, monkeypatch: pytest.Mon
 
 def triple(number: int) -> int:
     return 3 * number
+
+
+def test_compiling_is_told_and_loading_from_the_cache_is_not_however_long_it_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def slowly(load: Any) -> Any:
+        def loaded(*arguments: object) -> object:
+            time.sleep(0.3)
+            return load(*arguments)
+
+        return loaded
+
+    monkeypatch.setattr(compilation, "writable_cache", lambda: tmp_path)
+    monkeypatch.setattr(caching.FunctionCache, "load_overload", slowly(caching.FunctionCache.load_overload))
+    monkeypatch.setattr(compilation, "TELL_AFTER_SECONDS", 0.0)
+    for told in (1, 0):
+        monkeypatch.setattr(compilation, "_told", False)
+        caplog.clear()
+        with caplog.at_level(logging.WARNING):
+            assert Entry(triple, "int64(int64)")(14) == 42
+        assert caplog.text.count("compiling the event-file decoder") == told
 
 
 @pytest.mark.parametrize("damage", [b"", b"garbage", bytes(1000)], ids=["empty", "garbage", "zeros"])

@@ -18,6 +18,7 @@ from typing import Any, TypeVar, cast
 
 import llvmlite.binding as llvm  # type: ignore[import-untyped]
 import numba
+from numba.core import event
 
 from replay_parsers.tensorboard import cache_folder
 from replay_parsers.tensorboard.machine_code import Code
@@ -84,18 +85,17 @@ class Entry:
         return cast(int, self._dispatcher(*arguments))
 
     def prepare(self) -> None:
-        """Compile, or load from the cache; tells the user when it takes a while."""
+        """Compile, or load from the cache; tells the user when compiling takes a while."""
         with _LOCK:
             if self._ready:
                 return
             folder = writable_cache()
-            timer = threading.Timer(TELL_AFTER_SECONDS, _tell, [folder])
-            timer.daemon = True
-            timer.start()
+            notice = _Notice(folder)
             try:
-                self._compile(folder)
+                with event.install_listener("numba:compile", notice):
+                    self._compile(folder)
             finally:
-                timer.cancel()
+                notice.cancel()
             self._dispatcher.disable_compile()
             self._ready = True
 
@@ -151,6 +151,26 @@ def _leave_only(module: Any, symbol: str, machine: Any) -> None:
     passes = llvm.create_new_module_pass_manager()
     passes.add_global_dead_code_eliminate_pass()
     passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
+
+
+class _Notice(event.Listener):
+    """Tells the user when compiling takes a while.  Loading is not compiling, however slow the machine."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._timer = threading.Timer(TELL_AFTER_SECONDS, _tell, [folder])
+        self._timer.daemon = True
+
+    def on_start(self, event: Any) -> None:  # noqa: ARG002
+        """numba begins to compile: this function, or one that it calls."""
+        if self._timer.ident is None:
+            self._timer.start()
+
+    def on_end(self, event: Any) -> None:
+        """numba has compiled one of the functions."""
+
+    def cancel(self) -> None:
+        """All is compiled."""
+        self._timer.cancel()
 
 
 def _tell(folder: Path | None) -> None:
