@@ -11,6 +11,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+from replay_parsers import unrecognised
 from replay_parsers.files import sample
 from replay_parsers.parser import ENTRY_POINT_GROUP, Parser, Request, Sample
 from replay_parsers.records import Coverage, Records, Run, Scalars
@@ -136,14 +137,8 @@ def detect(path: Path | Sample) -> Detection:
         if confidence >= CERTAIN:
             break
     if best is None or best[0] < CONFIDENT_ENOUGH:
-        raise UnknownFormatError(f"{seen.path}: {_not_recognised(tried)}", tried)
+        raise UnknownFormatError(f"{seen.path}: {unrecognised.reason(seen, tried)}", tried)
     return Detection(best[1], best[0], tried)
-
-
-def _not_recognised(tried: Mapping[str, float]) -> str:
-    doubtful = sorted((item for item in tried.items() if item[1] > 0), key=lambda item: -item[1])
-    nearest = ", ".join(f"{name} {confidence:.2f}" for name, confidence in doubtful)
-    return f"no parser recognises it ({len(tried)} formats tried{f', nearest: {nearest}' if nearest else ''})"
 
 
 def stream(

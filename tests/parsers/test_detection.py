@@ -50,7 +50,7 @@ def test_what_is_not_recognised_says_how_many_were_tried_and_which_were_in_doubt
     monkeypatch.setattr(detection, "all_parsers", lambda: iter(everyone))
     with pytest.raises(detection.UnknownFormatError) as error:
         detection.detect(sample_of(b"x"))
-    assert str(error.value) == ("x: no parser recognises it (3 formats tried, nearest: perhaps 0.25, hardly 0.10)")
+    assert "x: no parser recognises it (3 formats tried, nearest: perhaps 0.25, hardly 0.10): " in str(error.value)
     assert error.value.tried == {"no": 0.0, "hardly": 0.1, "perhaps": 0.25}
 
 
@@ -101,3 +101,28 @@ def test_what_every_piece_says_of_the_run_is_joined() -> None:
     assert joined is not None
     assert (joined.title, joined.hardware, joined.sources) == ("A", "a laptop", ("s",))
     assert joined.metadata == {"layers": "2", "width": "64"}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "advice"),
+    [
+        ("notes.txt", b"what is this?\n", "write the numbers as CSV or JSON lines with a column `step`"),
+        ("notes.txt", b"what is this?\n", "or install a parser of its format (entry point replay_parsers)"),
+        ("events.out.tfevents.1.host", b"\x18\0\0", "its 3 bytes are too few to tell; ingest it again when"),
+        ("events.out.tfevents.1.host", b"\x18", "its 1 byte is too few to tell"),
+        ("events.out.tfevents.1.host", bytes(40), "nothing but zero bytes, as a crash leaves a file"),
+        ("train.log", bytes(200_000), "nothing but zero bytes"),
+        ("model.bin", b"\x01\0\x02" * 50, "it is binary, and the only binary files that are read are TensorBoard's"),
+        ("book.yaml", b"# ours\n---\n\n- run: {name: a}\n- incidents\n", "its top is a list, while a logbook in YAML"),
+    ],
+)
+def test_of_what_is_not_recognised_it_is_told_what_can_be_done(
+    tmp_path: Path, name: str, content: bytes, advice: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(detection.UnknownFormatError) as caught:
+        detection.detect(path)
+    assert str(caught.value).startswith(f"{path}: no parser recognises it (")
+    assert advice in str(caught.value)
+    assert "\n" not in str(caught.value)
