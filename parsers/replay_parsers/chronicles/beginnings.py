@@ -11,7 +11,8 @@ from replay_parsers.chronicles.dates import PrintedTime
 # "Date: 25/1/20", "训练时间：25/1/20"; "Day 2 (Tue 4 Feb 2025)", "Monday, 6 May".
 _LABEL = re.compile(r"^[\W_]{0,3}(?:(?:date|time|when|day|日期|时间|训练时间|日志)\w{0,6})\s?[:：]\s?", re.IGNORECASE)
 _BEFORE_DATE = re.compile(
-    r"[\W_]*(?:(?:day|week|d|w)\s?\d{1,4}\b[\W_]*)?(?:(?:\w{3,6}day|mon|tue|wed|thu|fri|sat|"
+    r"[\W_]*(?:@?[\w.-]{1,40}\s(?:commented|wrote|replied|posted|opened this (?:issue|pull request|thread))(?: on)?\s)?"
+    r"(?:(?:day|week|d|w)\s?\d{1,4}\b[\W_]*)?(?:(?:\w{3,6}day|mon|tue|wed|thu|fri|sat|"
     r"sun)[\W_]{1,3}|(?:周|星期).[\W_]?)?",
     re.IGNORECASE,
 )

@@ -18,7 +18,7 @@ _UNITS = r"(?:\s?(?:steps?|nodes?|gpus?|samples?|iterations?|步|个节点|卡))
 _NAME = r"(?:[A-Za-z_]{1,24}=)?"
 _TO_WORD = (
     r"(?:\b(?:down |up |back )?to\b|→|->|=>|➔|⇒|"
-    r"(?:调整|降低?|减小|提升|提高|增加|改|升|调|缩小|更改|变|减少)?(?:到|至|为|成))"
+    r"(?:调整|降低?|减小|提升|提高|增加|改|升|调|涨|跳|飙升|上升|上涨|缩小|更改|变|减少)?(?:到|至|为|成))"
 )
 FROM_TO = re.compile(
     rf"(?:\bfrom\b|从|由|=)?\s?{_NAME}(?<![A-Za-z\d.])(?P<a>{NUMBER}){_UNITS}\s?{_TO_WORD}\s?{_NAME}(?P<b>"
@@ -105,6 +105,9 @@ _DENIED = re.compile(r"\b(?:not|no|without|never|unchanged|same|kept)\b|n't\b|�
 _WARM_LENGTH = re.compile(r"warm-?up\s?steps?\sfor|步数", _I)
 # "new seed 7", "added z-loss 1e-4": the value stands beside the name.
 _BESIDE = re.compile(r"\b(?:new|add(?:ed|ing)?|us(?:e|ed|ing)|set|tr(?:y|ied|ying))\b|加入?|使用|设置", _I)
+_AGAIN_WITH = re.compile(
+    r"\b(?:re-?start|resum|re-?launch|fork|branch)\w*\b[^;]{0,80}\b(?:with|and|,) (?:an? |the )?$", _I
+)
 _SAME_BUT = re.compile(r"^\W*(?:same|identical|repeat|as (?:before|above)|like)\b.{0,60}\b(?:but|except|with)\b", _I)
 _CONTEXT = re.compile(r"\bat\s{0,2}$", _I)
 _PRONOUN = re.compile(rf"\b(?:it|this|that|them)\s(?:down |up |back )?to\s(?P<b>{NUMBER})(?![\w%])", _I)
@@ -206,7 +209,12 @@ def _with_values(draft: Draft, clause: str, mention: re.Match[str], sentence: st
             },
         )
     to = _TO.search(behind) or (
-        _NEXT_TO_NAME.search(behind) if _BESIDE.search(clause) or _SAME_BUT.search(sentence) else None
+        _NEXT_TO_NAME.search(behind)
+        if _BESIDE.search(clause)
+        or _AGAIN_WITH.search(clause[: mention.start()])
+        or _SAME_BUT.search(sentence)
+        or _BEFORE.search(behind)
+        else None
     )
     if to and not (draft.kind is K.SEED_CHANGE and _DENIED.search(clause)):
         return replace(draft, before=before, after=number(to["b"]))

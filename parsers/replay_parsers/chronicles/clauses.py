@@ -35,6 +35,13 @@ _ADVERBIAL = re.compile(
     r"|^\W*\d[\d_,]*\s*(?:steps?)?\s*(?:开始|左右|时)$",
     re.IGNORECASE,
 )
+# "Second spike, step 16,320"; "the loss jumped, from 2.1 to 7.8": where and how much, of what was said before.
+_MEASURE = re.compile(
+    r"^\W*(?:at |around |near |@ ?)?(?:global )?(?:step|iteration|iter)\s?#?\d[\d,_.]{0,12}k?\W*$"
+    r"|^(?:(?:going|jumping|rising|climbing|up|went)\s)?(?:up )?from \d[\d.]{0,12} to \d[\d.]{0,12}\W*$"
+    r"|^(?:直接|突然)?从\s?\d[\d.]{0,12}\s?(?:一路|直接|突然)?(?:飙升|上升|上涨|涨|升|跳|增加|冲)到了?\s?\d[\d.]{0,12}\W*$",
+    re.IGNORECASE,
+)
 # "n17, n18 break down": an item of a list is no clause.
 _ITEM = re.compile(r"^(?:[^;]{0,200}, )?(?:坏掉 )?[A-Za-z][\w-]{0,40}\d[\w-]{0,20}$")
 _VERB = re.compile(
@@ -89,6 +96,9 @@ def clauses(sentence: str) -> list[str]:
     for part in _CLAUSE_END.split(guarded):
         piece = _restore(part, kept).strip(" .。")
         if not piece:
+            continue
+        if merged and not waiting and _MEASURE.match(piece):
+            merged[-1] += f", {piece}"
             continue
         piece = f"{waiting}, {piece}" if waiting else piece
         waiting = ""

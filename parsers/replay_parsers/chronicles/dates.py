@@ -15,8 +15,12 @@ from replay_parsers.records import TimePrecision
 _MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = (
     r"(?P<name>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|"
-    r"oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+    r"oct(?:ober)?|nov(?:ember)?|dec(?:ember)?|"
+    # German and French: the prose of such a book is not understood, but its entries are found and counted.
+    r"januar|februar|märz|mai|juni|juli|oktober|dezember|"
+    r"janvier|février|fevrier|mars|avril|juin|juillet|août|aout|septembre|octobre|novembre|décembre|decembre)\b\.?"
 )
+_FIRST_LETTERS = {"mär": 3, "mai": 5, "okt": 10, "dez": 12, "fév": 2, "fev": 2, "avr": 4, "aoû": 8, "aou": 8, "déc": 12}
 
 _DAY = r"(?P<day>[0-3]?\d)"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
@@ -29,7 +33,7 @@ _DATES = tuple(
         rf"{_YEAR}\s*年\s*(?P<month>[01]?\d)\s*月\s*(?:{_DAY}\s*[日号])?",
         rf"(?<!\d)(?P<month>[01]?\d)\s*月\s*{_DAY}\s*[日号]",
         rf"\b{_MONTH},?\s+{_DAY}(?:st|nd|rd|th)?(?!\d|:)(?:\s*,?\s*{_YEAR}\b)?",
-        rf"(?<![\d.])\b{_DAY}(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}(?:\s*,?\s*{_YEAR})?\b",
+        rf"(?<![\d.])\b{_DAY}(?:st|nd|rd|th|er|\.)?\s+(?:of\s+)?{_MONTH}(?:\s*,?\s*{_YEAR})?\b",
         rf"(?<![\d./-])(?P<first>[0-3]?\d)(?P<sep>[/.-])(?P<second>[0-3]?\d)(?P=sep){_YEAR}(?!\d|[./-]\d)",
         r"(?<![\d.\w-])(?P<year>20\d\d)(?P<month>0[1-9]|1[0-2])(?P<day>0[1-9]|[12]\d|3[01])(?![\d.])",
         rf"\b{_MONTH}\s+{_YEAR}\b",
@@ -161,6 +165,13 @@ def zone_name(printed: str | None) -> str | None:
     return fixed_zone(span if offset[1] == "+" else -span)
 
 
+def _month(name: str) -> int:
+    letters = name[:4].lower()
+    if letters in ("juin", "juil"):
+        return 6 if letters == "juin" else 7
+    return _FIRST_LETTERS.get(letters[:3]) or _MONTH_NAMES.index(letters[:3]) + 1
+
+
 def _month_day(found: re.Match[str], day_first: bool) -> tuple[int, int | None, bool] | None:
     """Month, day, and whether the order of the two was guessed; None when they cannot be a date."""
     groups = found.groupdict()
@@ -174,7 +185,7 @@ def _month_day(found: re.Match[str], day_first: bool) -> tuple[int, int | None, 
     else:
         ambiguous = False
         name = groups.get("name")
-        month = _MONTH_NAMES.index(name[:3].lower()) + 1 if name else int(groups.get("month") or groups["m"])
+        month = _month(name) if name else int(groups.get("month") or groups["m"])
         printed = groups.get("day") or groups.get("d")
         day = int(printed) if printed and printed.isdigit() else 0
     if not 1 <= month <= 12 or not 0 <= day <= 31:

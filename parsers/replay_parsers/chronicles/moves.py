@@ -20,6 +20,7 @@ _ROLLBACK = any_of(
         # The loss that "went to NaN at step 8100", or "to 11 by step 500", was put back to no checkpoint.
         r"(?:an? |the )?(?:(?!(?:nan|inf\w*|zero|at|in|by|around|near|after|before|on|over)\b)[\w.,]+ ){0,2}?"
         rf"{_CHECKPOINT_WORD}",
+        r"\b(?:went|going|gone|go) back to (?:about |~ ?)?\d[\d,_]{2,20}k?\b(?!\s?(?:nodes|gpus|tok|tflop))",
         r"\b(?:re-?start|resum|re-?load)\w* from (?:an? |the |some )?(?:previous|earlier|older)\b",
         r"回滚|回退|退回",
     )
@@ -29,12 +30,13 @@ _RESTART = any_of(
     (
         r"\bre-?star\w{0,2}(?:ed|ing)\b|(?<!\bthe )(?<!\bour )(?<!\d )(?<!\+ )\bre-?starts?\b(?= (?:from|"
         r"at|the|training|with|using|it|after|on))",
-        r"^\W*re-?starts?\b|\b(?:to|and|then|we|i|must|had to|another|a|one|forced) re-?start\b",
+        r"^\W*re-?starts?\b(?! (?:\w+ )?(?:takes?|took|are|were|costs?|lasts?)\b)|"
+        r"\b(?:to|and|then|we|i|must|had to|another|a|one|forced) re-?start\b",
         r"\bresum(?:ed|es|ing)\b|\bresume (?:training|from|the|at|with)\b",
         r"\bre-?launch(?:ed|ing)?\b(?! (?:an)?other\b)|\bre-?queued?\b|\bre-?submit(?:ted|ting)?\b",
         r"\bbrought (?:it|the (?:run|job)|training) back\b(?! to normal)",
         r"\bwarm-?start(?:ed|ing)?\b(?= (?:from|at|the))",
-        r"\bcontinu(?:e|ed|es|ing) (?:the )?(?:training )?from\b",
+        r"\bcontinu(?:e|ed|es|ing) (?:the )?(?:training )?from\b|\b(?:re-?)?(?:forked|branched)\b..40..\bfrom\b",
         r"\b(?:re-?)?load(?:ed|ing|s)? (?:the )?(?:\w+ ){0,3}from\b|\b(?:re-?)?load(?:ed|"
         r"ing) (?:the )?(?:\w+ )?(?:checkpoint|ckpt)\b",
         r"\bstart(?:ed|ing|s)? (?:the |a new )?training (?:again )?(?:from|anew)\b|^\W*start(?:ed|"
@@ -56,7 +58,12 @@ _NOT_NOW = any_of(
         r"推测|应该|可能|打算|建议",
     )
 )
-_CHECKPOINT = re.compile(r"\b(?:global[_ ]?step|checkpoint[_ -]|ckpt[_ -]|step[_-])(?P<n>\d{1,12})\b", re.IGNORECASE)
+_CHECKPOINT = re.compile(
+    rf"\b(?:global[_ ]?step|checkpoint[_ -]|ckpt[_ -]|step[_-])"
+    rf"(?P<n>\d{{1,3}}(?:[,_]\d{{3}})+|\d{{1,12}}|{NUMBER})(?![\w])"
+    r"(?![.,_]\d)",
+    re.IGNORECASE,
+)
 _NUMBERED = re.compile(rf"\b(?:from|the|to)\s(?P<n>{NUMBER})\s(?:checkpoint|ckpt)\b", re.IGNORECASE)
 _BEFORE_RESTART = re.compile(
     r"\bcheckpoint (?:iteration )?before (?:the )?(?:re-?start|resum|(?P<switch>switch|"
@@ -90,7 +97,7 @@ def target(text: str) -> int | None:
     if (numbered := _NUMBERED.search(text)) and (step := whole(numbered["n"])) is not None:
         return step
     if checkpoint := _CHECKPOINT.search(text):
-        return int(checkpoint["n"])
+        return whole(checkpoint["n"])
     return effective_step(text, loaded=True)
 
 
@@ -125,7 +132,7 @@ def _rollback(clause: str, behind: str) -> list[Draft]:
         return [Draft(kind=K.ROLLBACK, lost_steps=float(lost))] if lost else []
     points = positions(behind) or positions(clause)
     checkpoint = _CHECKPOINT.search(behind)
-    step = int(checkpoint["n"]) if checkpoint else _to(behind, [point.value for point in points])
+    step = whole(checkpoint["n"]) if checkpoint else _to(behind, [point.value for point in points])
     if step is not None:
         return [Draft(kind=K.ROLLBACK, step=step)]
     if which := re.search(

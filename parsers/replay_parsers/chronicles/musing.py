@@ -38,6 +38,18 @@ _FOUND_OUT = re.compile(r"\bonly to (?:find|realize|discover)\b", _I)
 _CONDITION = re.compile(r"^\W*(?:if|suppose|perhaps|maybe|ideally|suggestion|note that)\b", _I)
 
 
+_SUPPOSED = re.compile(
+    r"^\W*(?:if|in case|should (?:the|it|we|any|this))\b[^.;]{0,200}?\b(?:would|will|may|might|can|could|should|"
+    r"(?:then|,) (?:we|lower|roll|re-?start|raise|use|try))\b|^\W*(?:如果|若|假如)",
+    _I,
+)
+
+
+def is_supposed(sentence: str) -> bool:
+    """Whether a sentence says what is to be done in case of something: "If spikes come back, we would lower it"."""
+    return _SUPPOSED.search(sentence) is not None
+
+
 def is_quoted(sentence: str) -> bool:
     """Whether a sentence announces what somebody else said."""
     return _QUOTED.search(sentence) is not None

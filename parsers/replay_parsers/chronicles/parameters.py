@@ -88,7 +88,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         "grad_clip",
         K.GRAD_CLIP_CHANGE,
         r"\b(?:grad(?:ient)?[ _-](?:norm[ _-])?clip\w*|clip(?:ped|ping)?[ _-]?(?:the )?(?:grad|norm)\w*|"
-        r"(?<!activation )clipping)\b",
+        r"(?<!activation )clipping)\b|\bclip\b(?=\s(?:norm\s)?(?:to\s|at\s|of\s|=\s?|from\s)?\d)",
         r"梯度裁剪|梯度截断",
         options="clip-grad clip-norm max-grad-norm gradient-clipping grad-clip",
     ),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from replay_parsers.chronicles import changes, moves, options
 from replay_parsers.chronicles.clauses import clauses
 from replay_parsers.chronicles.drafts import Draft, absorb
-from replay_parsers.chronicles.musing import finds_out, is_condition, is_musing
+from replay_parsers.chronicles.musing import finds_out, is_condition, is_musing, is_supposed
 from replay_parsers.chronicles.phrases import NUMBER, Flag, flags, hours, nodes, number, positions, whole
 from replay_parsers.chronicles.words import ACTIONS, CAUSES, OUTCOMES, SYMPTOMS, Term
 from replay_parsers.records import EventKind, Role
@@ -36,7 +36,7 @@ _BREAKS = re.compile(
 _LOST = re.compile(
     r"\b(?:los[et]|losing|cost us|wasted)\b[^;]{0,40}\b(?:hours?|h|hrs?|work|training|days?|min\w*)\b|"
     r"\b(?:los[et]|losing|wasted)\b[^;]{0,20}\d\s?h\b|\b\d[\d.]{0,6}\s?(?:h|hours?|"
-    r"min(?:utes?)?)\b[^;]{0,12}\blost|损失|浪费|耽误",
+    r"min(?:utes?)?)\b[^;]{0,12}\blost|\(\s?[-–−~]\s?\d[\d.]{0,6}\s?(?:h|hours?|hrs?|min|m)\)|损失|浪费|耽误",
     _I,
 )
 _LASTED = re.compile(
@@ -72,13 +72,15 @@ _MEASURED = {
     K.GRAD_NORM_SPIKE: "grad_norm",
 }
 _PEAK = re.compile(
-    r"\b(?:spiked|jumped|rose|went|shot|exploded|surged|up|peak(?:ed|ing)?) (?:up )?(?:to|at|"
+    r"\b(?:spike[ds]?|jump(?:ed|s)?|rose|went|shot|exploded|surged|up|peak(?:ed|ing|s)?|climbed) (?:up )?(?:to|at|"
     r"of) (?:about |~ ?)?(?P<n>\d{1,9}\.\d{1,9}|\d{1,2}(?![\d,.k]))(?!\s?(?:k\b|%|steps?|iter))",
     _I,
 )
 _OF_MACHINES = frozenset({K.CHECKPOINT_INTERVAL_CHANGE, K.TOPOLOGY_CHANGE, K.ROLLBACK})
 _NO_STEP = frozenset({K.THROUGHPUT_DROP})
+_STEP_TOO = frozenset({K.ABANDONED, K.END, *(term.kind for term in CAUSES)}) - {K.CONFIG_BUG, K.DATA_DEFECT}
 _NODE_KINDS = frozenset({K.NODE_FAILURE, K.GPU_FAILURE, K.NODE_REPLACEMENT, K.NETWORK_FAILURE})
+_CAUSE_KINDS = _NODE_KINDS | {term.kind for term in CAUSES}
 _TAKEN_OUT = re.compile(r"\b(?:excluded|removed|swapped|drained|cordoned|blacklisted|isolated)\b|剔除|踢出", _I)
 _REPLACED_TERM = Term(K.NODE_REPLACEMENT, re.compile(""))
 _NODE_TERM = Term(K.NODE_FAILURE, re.compile(""))
@@ -90,7 +92,7 @@ def read_sentence(sentence: str, *, line: int, heading: bool = False, careful: b
     ``careful`` is for books that discuss much: settings are changed only where a verb says so.
     """
     found: list[Draft] = []
-    if careful and is_condition(sentence):
+    if (careful and is_condition(sentence)) or (not heading and is_supposed(sentence)):
         return found
     for clause in clauses(sentence):
         if careful and is_musing(clause) and not finds_out(clause):
@@ -109,11 +111,14 @@ def tells_something(heading: str) -> bool:
 def _read_clause(clause: str, sentence: str, *, careful: bool, heading: bool) -> list[Draft]:
     found = [_from_term(term, clause) for term in _terms(clause)]
     symptom = any(draft.role is Role.SYMPTOM for draft in found)
+    began = any(draft.kind is K.START for draft in found)
     # "The loss scale drops" is seen, not done: without values it is no change of a setting.
     found.extend(
         change
         for change in changes.from_prose(clause, sentence, careful=careful)
-        if not symptom or (change.field != "loss_scale" and (change.after is not None or "factor" in change.detail))
+        if (not symptom or (change.field != "loss_scale" and (change.after is not None or "factor" in change.detail)))
+        # With what a run began was not changed.
+        and not (began and change.before is None)
     )
     named = [flag for flag in flags(clause) if not flag.assigned or heading or _is_set(flag, clause)]
     for place, flag in enumerate(named):
@@ -179,7 +184,7 @@ def _terms(clause: str) -> list[Term]:
             told.append((found.start(), term))
             hidden |= term.hides
     told = [(start, term) for start, term in told if term.kind not in hidden]
-    if not any(term.kind in _NODE_KINDS for _, term in told) and nodes(bare) and _BREAKS.search(bare):
+    if not any(term.kind in _CAUSE_KINDS for _, term in told) and nodes(bare) and _BREAKS.search(bare):
         told.append((0, _NODE_TERM))
     if not any(term.kind is K.NODE_REPLACEMENT for _, term in told) and nodes(bare) and _TAKEN_OUT.search(bare):
         told.append((len(bare), _REPLACED_TERM))
@@ -189,7 +194,7 @@ def _terms(clause: str) -> list[Term]:
 def _from_term(term: Term, clause: str) -> Draft:
     draft = Draft(kind=term.kind)
     detail: dict[str, str] = {}
-    if (draft.role is Role.SYMPTOM and term.kind not in _NO_STEP) or term.kind in (K.ABANDONED, K.END):
+    if (draft.role is Role.SYMPTOM and term.kind not in _NO_STEP) or term.kind in _STEP_TOO:
         draft = _at_step(draft, clause)
         detail.update(draft.detail)
     if draft.role is Role.CAUSE or term.kind is K.NODE_REPLACEMENT:

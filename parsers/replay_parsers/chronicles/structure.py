@@ -286,6 +286,6 @@ def _with_years(passages: list[Passage], document: Document) -> list[Passage]:
 def _mentioned_year(document: Document) -> int | None:
     for section in document.sections:
         for text in (section.heading, *(block.text[:200] for block in section.blocks[:20])):
-            if found := re.search(r"\b(20[12]\d)\b", text):
+            if found := re.search(r"(?<![\w.])(20[12]\d)(?![\d.]\d|[A-Za-z_\d])", text):
                 return int(found[1])
     return None

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 from replay_parsers.chronicles.beginnings import at_start
 from replay_parsers.chronicles.markdown import Block
+from replay_parsers.chronicles.phrases import hours
 
 _STEP_COLUMN = re.compile(r"^\W*(?:step|iteration|iter|update|步数?)s?\W*$", re.IGNORECASE)
+_LOST_COLUMN = re.compile(r"\b(?:down ?time|outage|lost|duration)\b|停机|损失|耗时", re.IGNORECASE)
 _NUMBER = re.compile(r"^\d[\d,_]*(?:\.\d+)?k?$")
 
 
@@ -29,4 +31,8 @@ def dated_row(block: Block, *, day_first: bool = False) -> Block:
     told = [cell for cell in cells if re.search(r"[A-Za-z\u4e00-\u9fff]{3}", cell) and cell is not cells[dated]]
     if step and told:
         told[0] += f" at step {step}"
+    for name, cell in zip(block.raw, cells, strict=False):
+        if _LOST_COLUMN.search(name) and (lasted := hours(cell)) is not None:
+            told = [text for text in told if text != cell]
+            told.append(f"{'Lost' if 'lost' in name.lower() else 'Downtime'} {lasted:g} h")
     return replace(block, text=" | ".join([cells[dated], *told]))

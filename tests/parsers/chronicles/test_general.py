@@ -149,7 +149,7 @@ def test_a_table_may_have_its_date_and_step_in_any_column() -> None:
     )
     records = parse(text)
     assert told(records) == [
-        ("2024-08-01T03:12", K.GPU_FAILURE, None),
+        ("2024-08-01T03:12", K.GPU_FAILURE, 10200),
         ("2024-08-01T03:12", K.NODE_REPLACEMENT, None),
         ("2024-08-01T03:12", K.RESTART, 10000),
         ("2024-08-09", K.LOSS_SPIKE, 30120),

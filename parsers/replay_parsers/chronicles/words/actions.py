@@ -11,6 +11,9 @@ ACTIONS: tuple[Term, ...] = (
         K.END,
         r"\b(?:completed|finished|concluded)\b..12..\btraining run\b|\btraining (?:run )?(?:is |was |"
         r"has )?(?:completed|finished|ended)\b",
+        r"^\W*(?:the |our |main |final )*(?:run|job|pre-?training)\b..40.."
+        r"\b(?:finished|completed?|concluded|ended|done)\b"
+        r"(?! (?:validation|eval\w*|loading|the|its|check\w*))",
         r"训练(?:结束|完成|完毕)",
         unless=(r"\bonce the\b|\bwhen\b|\buntil\b|\bto finish\b|\bthe training finished the\b",),
     ),
@@ -18,6 +21,7 @@ ACTIONS: tuple[Term, ...] = (
         K.START,
         r"\btraining (?:starts?|started|begins|began|launched|kicked off)\b",
         r"\b(?:we |officially )?start(?:s|ed|ing)? (?:the )?(?:main |full |pre-?)?training\b",
+        r"\bbegan (?:the )?(?:pre-?)?training\b|^\W*(?:run|job)\b..40..\b(?:started|launched)\b",
         r"\bkicked (?:things|it|this) off\b|\b(?:run|job|experiment|pre-?training) (?:started|begins|"
         r"began|launched|kicked off)\b|"
         r"^\W*started (?:the )?run\b",
@@ -42,11 +46,15 @@ ACTIONS: tuple[Term, ...] = (
         rf"{_OUT} (?:the |a |one |bad |faulty |slow |culprit |this |that |out )*(?:\w+ )?{_MACHINES}",
         r"\b(?:swapp?\w*|replac\w*)\b..25..\bspare\b|\bspare (?:node|host|machine)\b",
         r"\b(?:pulled|taken|took|pull|take)\b..20..\b(?:out of|from) (?:the )?(?:rotation|service|pool)\b",
+        r"\b(?:drained|cordoned|pulled|removed|evicted)\b,? (?:and|then|&) (?:was |were |got )?(?:replaced|swapped)\b|"
+        r"\b(?:replaced|swapped(?: out)?)\b,? (?:by|for|with) (?:the |a |two )?"
+        r"(?:spares?|hot spares?|[a-z]{1,10}[-_]?\d{2,6})\b|"
+        r"^\W*swapped out\W*$|^\W*replaced\W*$|\b(?:was|were|got) swapped out\b",
         r"\bkick\w*\b..20..\bout\b|\banother node pool|\bnew node pool",
         rf"\b{_MACHINES}..40..\b(?:was|were|been|got) (?:removed|replaced|swapped|excluded|drained|cordoned)",
         r"\b(?:replac|swap|remov|exclud|drain|cordon)\w* (?:out |the |gpu )*[a-z]{1,10}[-_]?\d{2,6}\b|"
         r"\bculprit node\b..15..\bexclud",
-        r"踢出|换节点|换一批节点|换了?(?:一?个|一?台)?(?:新)?(?:节点|机器)|剔除|替换..14..(?:节点|机器)|更换..4..节点",
+        r"踢出|换节点|换上了?..4..(?:node|节点|机器|host)|换一批节点|换了?(?:一?个|一?台)?(?:新)?(?:节点|机器)|剔除|替换..14..(?:节点|机器)|更换..4..节点",
         r"--exclude\b",
         unless=(r"\bability to\b|\bcan take hours\b|\bthrough a script\b|\bto replace a bad\b",),
         hides=(K.NODE_FAILURE,),
@@ -163,7 +171,8 @@ ACTIONS: tuple[Term, ...] = (
     term(
         K.RESTART_FROM_SCRATCH,
         r"\b(?:re-?start\w*|re-?run|again|rerun\w*)\b..25..\b(?:from the beginning|from (?:iteration|step) 0)\b",
-        r"\broll\w* back to (?:iteration|step) 0\b|\bfrom scratch\b(?! for)",
+        r"\broll\w* back to (?:iteration|step) 0\b|(?<!run )(?<!training )\bfrom scratch\b(?! for)|"
+        r"\b(?:re-?start\w*|re-?r[au]n\w*|again|anew|over)\b..30..\bfrom scratch\b",
         r"从头(?:开始|训练|再来)|从零(?:开始|训练)|重头",
         unless=(
             r"\bnext experiment\b|\btrain from scratch\b|\bif it doesn|\bwhen starting\b|"

@@ -30,14 +30,16 @@ CAUSES: tuple[Term, ...] = (
         r"\bnccl\b..15..\b(?:error|time-?out|issue|fail\w*|watchdog)|\bnccl timed out",
         r"\b(?:infiniband|ib|roce|switch|nic|optical|transceiver|cable)\b..10..\b(?:fail\w*|error|issue|"
         r"down|flap\w*|fault\w*|broke\w*)",
+        r"\b(?:bad|broken|faulty|flaky|dead|degraded) (?:infiniband|ib|roce|nic|optical|network|switch|cable|link|"
+        r"transceiver)\b",
         r"\blink (?:down|flap\w*)|\bpacket loss\b",
-        r"网卡..4..(?:故障|异常|坏)|网络(?:通信)?..6..(?:故障|问题|异常|抖动)|交换机..4..故障|光模块",
+        r"nccl..6..(?:超时|报错|错误)|通信超时|网卡..4..(?:故障|异常|坏)|网络(?:通信)?..6..(?:故障|问题|异常|抖动)|交换机..4..故障|光模块",
         unless=(r"wasn't an issue", r"\bno (?:network )?issue"),
         hides=(K.NODE_FAILURE,),
     ),
     term(
         K.STORAGE_FAILURE,
-        r"\bfile ?systems?\b..20..\b(?:fail\w*|error|fault|crash\w*|down|full|outage|hang\w*|slow)",
+        r"\bfile ?systems?\b..20..\b(?:fail\w*|error|fault|crash\w*|down|full|fill\w* up|outage|hang\w*|slow)",
         r"\b(?:error|fault|failure)s? of the\b..15..\bfile ?system",
         r"\b(?:lustre|gpfs|nfs|s3|blob ?store|disks?|storage|object store|quota|"
         r"ceph)\b..25..\b(?:fail\w*|errors?|full|fault|issue|down|"
@@ -67,6 +69,9 @@ CAUSES: tuple[Term, ...] = (
         r"\bloses? connection|\blost connection|\bconnection lost\b",
         r"\bcpu (?:error|fail\w*|故障)",
         r"\bhardware (?:failures?|issues?|errors?|crash\w*|faults?|problems?)\b",
+        r"\bnode\s[a-z]{0,12}[-_]?[\w-]{0,12}\d\s(?:is |was )?out\b(?! of memory)",
+        r"\b(?:spot|preemptible) (?:instances?|nodes?|vms?)\b..15..\b(?:reclaimed|preempted|taken|lost)\b",
+        r"\bcooling (?:failure|outage|fault)\b|\ball (?:nodes|hosts|machines) (?:were |went |are )?(?:down|off)\b",
         r"\bpower (?:outage|failure|loss)\b|\bkernel panic\b",
         r"节点(?:故障|异常|挂|宕)|坏掉|坏点|坏节点|挂节点|失联|掉线|宕机|硬件故障|断电|机器..4..(?:故障|挂)",
         unless=(

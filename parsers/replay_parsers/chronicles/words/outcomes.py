@@ -20,6 +20,8 @@ OUTCOMES: tuple[Term, ...] = (
         r"afterwards)\b|\bno (?:more |further )(?:spikes?|"
         r"issues|problems|crashes)\b",
         r"^\W*(?:outcome|result|status)\W{1,3}(?:recovered|ok|fine|stable|resolved)\b|\blooks fine since\b",
+        r"\b(?:stable|healthy|fine|smooth|quiet|clean)\b..12..\b(?:ever since|since(?: then)?|afterwards)\b|"
+        r"\blooks? (?:much better|healthy|fine|good|stable) (?:now|again)?(?=\W*$)|\blooks? much better\b",
         r"\bback to (?:normal|its? usual)\b|\bsolved the (?:problem|issue)\b|\bthat (?:fixed|solved) it\b",
         r"\b(?:copy|copied|copying|restor\w+) (?:the )?\w+ (?:back )?from (?:the |a )?backup",
         r"似乎能?稳定|稳定了|恢复正常|问题解决|重新从..8..拷贝",
@@ -48,6 +50,8 @@ OUTCOMES: tuple[Term, ...] = (
         r"\brecover\w*\b..20..\b(?:automatic\w*|by (?:itself|themselves)|on (?:its|their) own)",
         r"\b(?:luckily|quickly|eventually|mostly|fully|soon) (?:it )?recover(?:ed|ing|s)\b|"
         r"\bit recovered\b|\bloss recovered\b",
+        r"\b(?:went away|disappeared|subsided|resolved)\b..6..\b(?:without (?:any )?intervention|by itself|"
+        r"on its own)\b",
         r"\bself-?heal(?:ed|ing|s)?\b",
         r"\bcame (?:back )?down (?:by itself|on its own)\b|\b(?:some|about|took|in) ~?\d+ (?:iterations|"
         r"steps) to recover\b",

@@ -76,9 +76,10 @@ SYMPTOMS: tuple[Term, ...] = (
         K.GRAD_NORM_SPIKE,
         rf"\bgrad(?:ient)?s?\b..35..(?:{_ROSE}|{_BLEW})",
         rf"(?:{_ROSE}|{_BLEW})..12..\bgrad(?:ient)?\b",
-        r"梯度(?:范数)?..8..(?:spike|尖峰|爆炸|异常|飙升)",
+        r"梯度(?:范数)?..8..(?:spike|尖峰|爆炸|异常|飙升|变大|增大|升高|上升|暴涨)",
         r"\bgrad\b..10..spike",
-        r"\bgrad(?:ient)?[ _-]?norms?\b..12..(?:\b(?:increas|grow|ris)\w*|[>≥]\s?\d|\babove \d|\bover \d|\bexceed)",
+        r"\bgrad(?:ient)?[ _-]?norms?\b..12..(?:\b(?:increas|grow|ris|peak|climb)\w*|"
+        r"\b(?:went|going|goes) up\b|\b(?:hit|hits|reached) \d|[>≥]\s?\d|\babove \d|\bover \d|\bexceed)",
         unless=(r"\b(?:no|without)\b (?:\w+ ){0,2}(?:grad\w*|spike)",),
         hides=(K.LOSS_SPIKE, K.LOSS_EXPLOSION),
     ),
