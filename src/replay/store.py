@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from replay.storage import layout
-from replay.storage.errors import PartVanishedError, StoreError
+from replay.storage.errors import DamagedPartError, PartVanishedError, StoreError
 from replay.storage.ledger import Ledger, Snapshot
 from replay.storage.reports import IngestReport, Progress, ProgressCallback, SourceReport
 from replay_parsers.kinds import EventKind, Role
@@ -219,7 +219,9 @@ class EventStore:
         """
         from replay.storage import overview
 
-        return self._answer(lambda snapshot: overview.runs(self.folder, snapshot, self._event_rows(snapshot)))
+        return self._answer(
+            lambda snapshot: overview.runs(self.folder, snapshot, self._event_rows(snapshot)), of_all=True
+        )
 
     def events(
         self,
@@ -263,7 +265,8 @@ class EventStore:
 
         merge = _merging(sources)
         rows = self._answer(
-            lambda snapshot: self._event_rows(snapshot, wanted["run"], wanted["kind"], merge=merge, derived=derived)
+            lambda snapshot: self._event_rows(snapshot, wanted["run"], wanted["kind"], merge=merge, derived=derived),
+            of_all=run is None,
         )
         return derivation.events_frame([row for row in rows if matches(row)])
 
@@ -288,7 +291,7 @@ class EventStore:
         seen = _members(saw, EventKind, "kind of event")
         done = _members(did, EventKind, "kind of event")
         apart = not _merging(sources)
-        rows = self._answer(lambda snapshot: self._event_rows(snapshot, names, merge=not apart))
+        rows = self._answer(lambda snapshot: self._event_rows(snapshot, names, merge=not apart), of_all=names is None)
         return overview.incidents(rows, apart=apart, saw=seen, did=done)
 
     def scalars(
@@ -363,10 +366,21 @@ class EventStore:
         return results.effects(self.folder)
 
     def problems(self) -> pd.DataFrame:
-        """What could not be read.  Columns: source, kind, message, line, offset, lost_bytes, lost_records."""
-        from replay.storage import overview
+        """What could not be read, of sources and of the store's own files.
 
-        return self._answer(lambda snapshot: overview.problems(self.folder, snapshot))
+        Columns: source, kind, message, line, offset, lost_bytes, lost_records.
+        """
+        from replay.storage import overview
+        from replay.storage.commits import without_unsound_parts
+
+        for _ in range(_TRIES):
+            names = self._ledger.names()
+            found = self._answer(
+                lambda snapshot: overview.problems(self.folder, without_unsound_parts(self.folder, snapshot))
+            )
+            if self._ledger.names() == names:  # else parts may be missing because they were merged meanwhile
+                break
+        return found
 
     def findings(self) -> pd.DataFrame:
         """What was read but cannot be right.
@@ -375,7 +389,7 @@ class EventStore:
         """
         from replay.storage import overview
 
-        return self._answer(lambda snapshot: overview.findings(self.folder, snapshot))
+        return self._answer(lambda snapshot: overview.findings(self.folder, snapshot), of_all=True)
 
     def records(self, run: str) -> list[Records]:
         """What each source says of ``run``, as its parser gave it and in its own order; without scalars."""
@@ -412,16 +426,30 @@ class EventStore:
         rows = table.to_pylist(maps_as_pydicts="strict")
         return sorted(merged(rows) if merge else rows, key=chronological)
 
-    def _answer(self, query: Callable[[Snapshot], Answer]) -> Answer:
-        """``query`` on the present state; once more when another process merged parts meanwhile."""
+    def _answer(self, query: Callable[[Snapshot], Answer], *, of_all: bool = False) -> Answer:
+        """``query`` on the present state; once more when another process merged parts meanwhile.
+
+        What is asked ``of_all`` runs is answered without parts that are missing or damaged, with a warning.
+        """
         for _ in range(_TRIES - 1):
             names = self._ledger.names()
             try:
                 return query(self._ledger.snapshot())
-            except PartVanishedError:
-                if self._ledger.names() == names:
+            except (PartVanishedError, DamagedPartError):
+                if self._ledger.names() != names:
+                    continue
+                if not of_all:
                     raise
+                return query(self._sound_state())
         return query(self._ledger.snapshot())
+
+    def _sound_state(self) -> Snapshot:
+        from replay.storage.commits import without_unsound_parts
+
+        snapshot = without_unsound_parts(self.folder, self._ledger.snapshot())
+        for said in snapshot.damaged.values():
+            LOGGER.warning("left out: %s", said)
+        return snapshot
 
 
 def _paths(given: Iterable[str | Path], run: str | None) -> list[str | Path]:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from replay.storage.files import is_temporary
-from replay.storage.layout import DERIVED_EVENTS, SOURCE_TABLES, digest
-from replay.storage.ledger import FOLDER, Entry, Ledger, Snapshot, as_table
+from replay.storage.layout import SOURCE_TABLES, digest
+from replay.storage.ledger import FOLDER, Entry, Ledger, Reading, Snapshot, as_table
 from replay.storage.part_writer import PartWriter
-from replay.storage.parts import serialise
+from replay.storage.parts import fault, serialise
 
 BATCH_ENTRIES = 64
 BATCH_BYTES = 256 << 20
 """So many entries, or bytes read, are committed at once: one small file a source would make a large ledger slow."""
+
+# As replay.storage.record_parts.stem writes it.
+_PART_NAME = re.compile(r"([0-9a-f]{16})-g(\d+)-(\d+)-(\d+)-")
 
 
 class Commits:
@@ -52,36 +57,74 @@ def write_entries(writer: PartWriter, entries: Iterable[Entry]) -> str:
     return path
 
 
-def sound_snapshot(store: Path, ledger: Ledger) -> Snapshot:
-    """The state of the store, without entries that name a part which is not there.
+def sound_snapshot(store: Path, ledger: Ledger, sources: Container[str]) -> Snapshot:
+    """The state of the store, of ``sources`` without the entries that name a part which is missing or damaged.
 
-    Whatever was deleted by hand is thus read again.
+    Whatever was deleted by hand, or damaged, is thus read again.
     """
-    return Snapshot(entry for _, entry in ledger.entries() if all((store / part.path).exists() for part in entry.parts))
+    return Snapshot(
+        entry
+        for _, entry in ledger.entries()
+        if entry.source not in sources or all(fault(store / part.path) is None for part in entry.parts)
+    )
+
+
+def without_unsound_parts(store: Path, snapshot: Snapshot) -> Snapshot:
+    """``snapshot`` without the parts that are missing or damaged, which its ``damaged`` names."""
+    damaged = dict(snapshot.damaged)
+    entries = []
+    for reading in snapshot.readings.values():
+        for entry in reading.entries:
+            faults = {part.path: fault(store / part.path) for part in entry.parts}
+            damaged |= {str(store / path): said for path, said in faults.items() if said is not None}
+            sound = tuple(part for part in entry.parts if faults[part.path] is None)
+            entries.append(entry if sound == entry.parts else replace(entry, parts=sound))
+    return Snapshot(entries, damaged)
 
 
 def clear_leftovers(store: Path, ledger: Ledger) -> None:
-    """Delete unfinished files, parts that no valid entry names, and ledger files without a valid entry.
+    """Delete unfinished files, parts that others have taken the place of, and ledger files without a valid entry.
 
     Only a process that writes alone may do so: the parts of an ingest that is still running have no entry yet.
+    A part that no entry names may also be one whose entry was lost.  It goes only when the ledger tells of the same
+    bytes of its source; while a file of the ledger cannot be read, nothing goes.
     """
     snapshot = ledger.snapshot()
+    for path in sorted(store.rglob(".*")):
+        if is_temporary(path.name):
+            path.unlink(missing_ok=True)
+    if snapshot.damaged:
+        return
     valid = {
         name for name, entry in ledger.entries() if any(entry is one for one in snapshot.readings[entry.source].entries)
     }
     for name in ledger.names() - valid:
         (store / FOLDER / name).unlink(missing_ok=True)
     kept = snapshot.part_paths()
+    by_source = {digest(source): reading for source, reading in snapshot.readings.items()}
     for table in SOURCE_TABLES:
         for path in sorted((store / table).rglob("*.parquet")):
-            if path.name != DERIVED_EVENTS and path.relative_to(store).as_posix() not in kept:
+            if path.relative_to(store).as_posix() not in kept and _superseded(path.name, by_source):
                 path.unlink(missing_ok=True)
-    for path in sorted(store.rglob(".*")):
-        if is_temporary(path.name):
-            path.unlink(missing_ok=True)
     for table in SOURCE_TABLES:
         for folder in sorted((store / table).glob("*=*")):
             _remove_if_empty(folder)
+
+
+def _superseded(name: str, by_source: Mapping[str, Reading]) -> bool:
+    """Whether what the part called ``name`` holds is told by valid entries, or no longer counts."""
+    whose = _PART_NAME.match(name)
+    reading = by_source.get(whose[1]) if whose else None
+    if whose is None or reading is None:
+        return False
+    generation, start, end = (int(number) for number in whose.groups()[1:])
+    first = reading.entries[0]
+    if generation < first.generation and first.replaces_former:
+        return True
+    same = [entry for entry in reading.entries if entry.generation == generation]
+    if start == end:
+        return any(entry.start <= start <= entry.end for entry in same)
+    return any(start < entry.end and entry.start < end for entry in same)
 
 
 def _remove_if_empty(folder: Path) -> None:

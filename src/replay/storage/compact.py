@@ -47,6 +47,8 @@ def compact(
         alone = lock.wait_until_alone()
         former = ledger.names()
         snapshot = ledger.snapshot()
+        if snapshot.damaged:
+            raise StoreError(next(iter(snapshot.damaged.values())))
         with PartWriter(store) as writer:
             entries = [
                 _merge_generation(writer, entries, last=entries[-1] is reading.last)

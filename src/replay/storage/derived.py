@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from replay.storage import frames, records_as_tables, schema
 from replay.storage.basis import BASIS, is_up_to_date, out_of_date
+from replay.storage.errors import DamagedPartError, PartVanishedError, StoreError
 from replay.storage.ledger import Ledger, Snapshot
 from replay.storage.part_writer import PartWriter
 from replay.storage.parts import read_table, serialise
@@ -61,15 +62,21 @@ def events_frame(rows: Sequence[dict[str, object]]) -> pd.DataFrame:
 def bring_up_to_date(store: Path, ledger: Ledger, runs: Iterable[str]) -> None:
     """Compute anew what follows from the records of ``runs``, wherever these have changed since.
 
-    Raises :class:`replay.storage.errors.StoreError`.
+    Raises :class:`replay.storage.errors.StoreError`; where a part is damaged, when all other runs are done.
     """
+    failure: StoreError | None = None
     stale = list(runs)
     # Once more for those whose records another process added to meanwhile.
     for _ in range(_TRIES):
         snapshot = ledger.snapshot()
         stale = out_of_date(store, snapshot, stale)
         for first in range(0, len(stale), _RUNS_AT_ONCE):
-            write(store, snapshot, stale[first : first + _RUNS_AT_ONCE])
+            try:
+                write(store, snapshot, stale[first : first + _RUNS_AT_ONCE])
+            except (DamagedPartError, PartVanishedError) as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
         if not stale:
             return
 
@@ -77,12 +84,18 @@ def bring_up_to_date(store: Path, ledger: Ledger, runs: Iterable[str]) -> None:
 def write(store: Path, snapshot: Snapshot, runs: Iterable[str]) -> None:
     """Compute the attempts and derived events of ``runs``, and keep them; equal ones leave their part untouched.
 
-    Raises :class:`replay.storage.errors.StoreError`.
+    Raises :class:`replay.storage.errors.StoreError`; where a part is damaged, when all other runs are done.
     """
+    failure: StoreError | None = None
     with PartWriter(store) as writer:
         for run in runs:
-            _write(writer, snapshot, run)
+            try:
+                _write(writer, snapshot, run)
+            except (DamagedPartError, PartVanishedError) as error:
+                failure = failure or error
         writer.settle()
+    if failure is not None:
+        raise failure
 
 
 def _write(writer: PartWriter, snapshot: Snapshot, run: str) -> None:

@@ -44,8 +44,10 @@ def ingest(
     create(store)
     report = IngestReport()
     with writing(store) as lock:
-        before = sound_snapshot(store, ledger)
-        works = [Work(number, one, _known(before, one, followed)) for number, one in enumerate(found, start=1)]
+        found = list(found)
+        whole = ledger.snapshot()
+        before = sound_snapshot(store, ledger, {one.source for one in found})
+        works = [Work(number, one, _known(whole, before, one, followed)) for number, one in enumerate(found, start=1)]
         with PartWriter(store) as writer:
             commits = Commits(writer)
             if executor is not None:
@@ -65,11 +67,16 @@ def ingest(
     return report
 
 
-def _known(before: Snapshot, one: sources.Found, followed: Mapping[str, Followed] | None) -> Known:
+def _known(whole: Snapshot, before: Snapshot, one: sources.Found, followed: Mapping[str, Followed] | None) -> Known:
+    reading = before.readings.get(one.source)
+    if reading is not None and reading.last.read and reading.entries[0].start > 0:
+        reading = None  # its beginning is missing
+    stored = whole.readings.get(one.source)
     return Known(
         growing=None if followed is None else followed[one.source].growing,
-        reading=before.readings.get(one.source),
-        last_sequence=before.last_sequence.get(one.source, -1),
+        reading=reading,
+        lost=stored.last if stored is not None and stored.last.read and reading is None else None,
+        last_sequence=whole.last_sequence.get(one.source, -1),
         last_generation=before.last_generation.get(one.source, -1),
     )
 

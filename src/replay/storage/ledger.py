@@ -8,6 +8,7 @@ says is resolved from all of its entries, so that any number of writers may add 
 from __future__ import annotations
 
 import json
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -15,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from replay.storage.errors import PartVanishedError, StoreError
+from replay.storage.errors import DamagedPartError, PartVanishedError, StoreError
 from replay.storage.layout import digest
 from replay_parsers.records import Coverage
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FOLDER = "ledger"
+
+LOGGER = logging.getLogger("replay.store")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,9 +195,13 @@ def total_coverage(coverages: Iterable[Coverage]) -> Coverage:
 
 
 class Snapshot:
-    """The state of a store at one moment: ``readings`` by source, in the order of their names."""
+    """The state of a store at one moment: ``readings`` by source, in the order of their names.
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
+    ``damaged`` says of each file that could not be taken into account, by its path, what is wrong with it.
+    """
+
+    def __init__(self, entries: Iterable[Entry], damaged: Mapping[str, str] | None = None) -> None:
+        self.damaged: Mapping[str, str] = dict(damaged or {})
         by_source: dict[str, list[Entry]] = defaultdict(list)
         for entry in entries:
             by_source[entry.source].append(entry)
@@ -241,6 +248,7 @@ class Ledger:
 
     def __init__(self, folder: Path) -> None:
         self.store = folder
+        self.damaged: dict[str, str] = {}
         self._files: dict[str, list[Entry]] = {}
         self._snapshot: tuple[frozenset[str], Snapshot] | None = None
 
@@ -252,15 +260,27 @@ class Ledger:
             return frozenset()
 
     def entries(self) -> list[tuple[str, Entry]]:
-        """Every entry with the name of the file it stands in, valid or not."""
+        """Every entry with the name of the file it stands in, valid or not.
+
+        Files that are damaged are left out, and named in ``damaged``.
+        """
         for _attempt in range(10):
             names = self.names()
+            damaged = {}
             try:
-                for name in names - self._files.keys():
-                    self._files[name] = read_entries(self.store / FOLDER / name)
-            except FileNotFoundError:
+                for name in sorted(names - self._files.keys()):
+                    path = self.store / FOLDER / name
+                    try:
+                        self._files[name] = read_entries(path)
+                    except DamagedPartError as error:
+                        damaged[str(path)] = str(error)
+            except PartVanishedError:
                 continue  # merged by another process since the folder was listed
-            return [(name, entry) for name in sorted(names) for entry in self._files[name]]
+            for place, message in damaged.items():
+                if place not in self.damaged:
+                    LOGGER.warning("%s", message)
+            self.damaged = damaged
+            return [(name, entry) for name in sorted(names) for entry in self._files.get(name, ())]
         raise PartVanishedError(f"{self.store / FOLDER}: keeps changing while it is read; try again")
 
     def snapshot(self) -> Snapshot:
@@ -268,12 +288,15 @@ class Ledger:
         names = self.names()
         if self._snapshot is None or self._snapshot[0] != names:
             entries = self.entries()
-            self._snapshot = frozenset(name for name, _ in entries) or names, Snapshot(entry for _, entry in entries)
+            self._snapshot = (
+                frozenset(name for name, _ in entries) or names,
+                Snapshot((entry for _, entry in entries), self.damaged),
+            )
         return self._snapshot[1]
 
 
 def read_entries(path: Path) -> list[Entry]:
-    """The entries of one ledger file.  Raises :class:`FileNotFoundError` and :class:`StoreError`."""
+    """The entries of one ledger file.  Raises as :func:`replay.storage.parts.faults_told`."""
     from replay.storage.parts import read_table
 
     rows = read_table(path).to_pylist()

@@ -164,14 +164,21 @@ def tags(store: Path, snapshot: Snapshot, run: str) -> pd.DataFrame:
 
 
 def problems(store: Path, snapshot: Snapshot) -> pd.DataFrame:
-    """The answer to :meth:`replay.store.EventStore.problems`."""
+    """The answer to :meth:`replay.store.EventStore.problems`: of sources, and of the store's own files."""
     table, entries = source_table(store, snapshot, "problems", schema.PROBLEMS)
     # A record cut off at the end of an earlier reading was whole at the next.
     present = [
         kind != ProblemKind.TRUNCATED or entry is snapshot.readings[entry.source].last
         for kind, entry in zip(table["kind"].to_pylist(), entries, strict=True)
     ]
-    return frames.frame(table.filter(pa.array(present, pa.bool_())), whole=("lost_bytes", "lost_records"))
+    damaged = [
+        {"source": path, "kind": "corrupt", "message": said, "lost_bytes": 0, "lost_records": 0}
+        for path, said in sorted(snapshot.damaged.items())
+    ]
+    told = pa.concat_tables(
+        [table.filter(pa.array(present, pa.bool_())), pa.Table.from_pylist(damaged, schema=schema.PROBLEMS)]
+    )
+    return frames.frame(told, whole=("lost_bytes", "lost_records"))
 
 
 def findings(store: Path, snapshot: Snapshot) -> pd.DataFrame:

@@ -31,10 +31,12 @@ SURE = 0.9
 class Known:
     """What the store holds of a source before it is read: its valid ``reading``, and the highest numbers in use.
 
+    ``lost`` is the last entry of a source of whose parts none is sound, so that they are written anew.
     ``growing`` remembers the fingerprint of a source that is followed.
     """
 
     reading: Reading | None = None
+    lost: Entry | None = None
     last_sequence: int = -1
     last_generation: int = -1
     growing: Growing | None = None
@@ -101,12 +103,18 @@ def plan(candidate: sources.Candidate, known: Known, now: os.stat_result) -> Pla
     last = known.last
     if last is None:
         parser, confidence = _recognise(candidate)
+        lost = known.lost
+        if lost is not None and not begins_with(candidate.path, lost.fingerprint, lost.fingerprinted, thorough=True):
+            return _replacement(candidate, lost.generation, lost, renamed=False)
         return Plan(
             parser=parser,
             confidence=confidence,
             status="ingested",
             run=_run_name(candidate, parser),
             named_by=candidate.named_by,
+            generation=0 if lost is None else lost.generation,
+            segment_base=0 if lost is None else lost.segment_base,
+            replaces_former=lost is not None and lost.replaces_former,
         )
     renamed = candidate.named_by == "given" and last.named_by != "file" and last.run != candidate.run
     if not renamed:

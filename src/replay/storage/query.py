@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from replay.storage import schema
-from replay.storage.errors import StoreError
+from replay.storage.errors import DamagedPartError, StoreError
 from replay.storage.layout import DERIVED_EVENTS, table_folder
 from replay.storage.ledger import Entry, Part, Snapshot
 from replay.storage.parts import faults_told, open_part, read_groups, read_table
+
+LOGGER = logging.getLogger("replay.store")
 
 Steps = tuple[int | None, int | None]
 
@@ -32,8 +35,13 @@ def events_table(
     for run in runs:
         for entry, part in snapshot.parts("events", run):
             tables.append(_with(read_table(store / part.path), run=run, format=entry.format))
-        if derived and (store / derived_path("events", run)).exists():
-            tables.append(_with(read_table(store / derived_path("events", run)), run=run, format="derived"))
+        computed = store / derived_path("events", run)
+        if derived and computed.exists():
+            try:
+                tables.append(_with(read_table(computed), run=run, format="derived"))
+            except DamagedPartError as error:
+                # It could not be computed anew, or it would be sound.
+                LOGGER.warning("events found in scalars are missing: %s", error)
     columns = pa.schema([("run", pa.string()), *schema.EVENTS, ("format", pa.string())])
     events = concatenate(tables, columns)
     if kinds is None:

@@ -92,7 +92,11 @@ def _not_read(
     noted = known.reading.last if known.reading is not None else None
     if known.last is not None:
         reason = f"{reason}; what was stored of it before is kept"
-    elif commit is not None and (noted is None or (noted.status, noted.reason) != (status, reason)):
+    elif (
+        commit is not None
+        and known.lost is None
+        and (noted is None or (noted.status, noted.reason) != (status, reason))
+    ):
         commit(
             Entry(
                 source=source,
