@@ -87,8 +87,9 @@ def test_tools_see_no_row_twice_after_a_kill_a_growing_file_and_an_edited_docume
     (logs / "a.log").write_text(toy.log(*toy.losses(0, 20))[:-7])
     (logs / "book.json").write_text(toy.document({"event": "x/hang", "kind": "hang"}, run="x"))
     store.ingest([logs])
-    leftover = store.folder / "scalars" / "run=a" / f"{'0' * 16}-g0-0-99-{'1' * 16}.parquet"
-    leftover.write_bytes(next(leftover.parent.glob("*.parquet")).read_bytes())
+    part = next((store.folder / "scalars" / "run=a").glob("*.parquet"))
+    leftover = part.with_name(f"{part.name.split('-')[0]}-g0-0-99-{'1' * 16}.parquet")
+    leftover.write_bytes(part.read_bytes())
     (leftover.parent / ".1-2.tmp").write_bytes(b"half a part")
     (logs / "a.log").write_text(toy.log(*toy.losses(0, 30)))
     (logs / "book.json").write_text(toy.document({"event": "x/crash", "kind": "crash"}, run="x"))
