@@ -103,8 +103,9 @@ def _whole(document: Document) -> Passage | None:
 def _title(document: Document) -> Section | None:
     """The document's title: the only heading of the highest level, where deeper ones bear dates."""
     headed = [section for section in document.sections if section.level]
-    top = [section for section in headed if section.level == min(other.level for other in headed)]
-    deeper = any(at_start(section.heading, bare=True) for section in headed if section not in top)
+    highest = min((section.level for section in headed), default=0)
+    top = [section for section in headed if section.level == highest]
+    deeper = any(at_start(section.heading, bare=True) for section in headed if section.level > highest)
     return top[0] if len(top) == 1 and top[0] is headed[0] and deeper else None
 
 
