@@ -18,7 +18,7 @@ _UNITS = r"(?:\s?(?:steps?|nodes?|gpus?|samples?|iterations?|步|个节点|卡))
 _NAME = r"(?:[A-Za-z_]{1,24}=)?"
 _TO_WORD = (
     r"(?:\b(?:down |up |back )?to\b|→|->|=>|➔|⇒|"
-    r"(?:调整|降低?|减小|提升|提高|增加|改|升|调|涨|跳|飙升|上升|上涨|缩小|更改|变|减少)?(?:到|至|为|成))"
+    r"(?:调整|降低?|减小|提升|提高|增加|改|升|调|涨|跳|飙升|上升|上涨|下调|上调|缩小|更改|变|减少)?(?:到|至|为|成))"
 )
 FROM_TO = re.compile(
     rf"(?:\bfrom\b|从|由|=)?\s?{_NAME}(?<![A-Za-z\d.])(?P<a>{NUMBER}){_UNITS}\s?{_TO_WORD}\s?{_NAME}(?P<b>"
@@ -59,6 +59,13 @@ _BEFORE = re.compile(
 _INSTEAD = re.compile(
     rf"(?P<a>{NUMBER})\s?(?:steps?|步)?\s?(?:\binstead of\b|\brather than\b|而不是|"
     rf"[）)]?\s?[,，]?\s?(?:现在)?改[成为])\s?(?P<b>{NUMBER})",
+    _I,
+)
+# "LR now 0.8e-4 instead of 1e-4"
+_NOW_INSTEAD = re.compile(
+    rf"^\W{{0,3}}(?:\b(?:is|now|to|of|at|was|set)\b\s?){{0,3}}=?\s?(?P<b>{NUMBER})\s?"
+    rf"(?:instead of|rather than)\s(?:the )?"
+    rf"(?P<a>{NUMBER})(?![\w%])",
     _I,
 )
 _HALF = re.compile(r"\b(?:halv\w+|half(?:ed|ing)?)\b|砍半|减半|对半|一半", _I)
@@ -104,9 +111,12 @@ _MUSING = re.compile(
 _DENIED = re.compile(r"\b(?:not|no|without|never|unchanged|same|kept)\b|n't\b|没有|不变|未", _I)
 _WARM_LENGTH = re.compile(r"warm-?up\s?steps?\sfor|步数", _I)
 # "new seed 7", "added z-loss 1e-4": the value stands beside the name.
-_BESIDE = re.compile(r"\b(?:new|add(?:ed|ing)?|us(?:e|ed|ing)|set|tr(?:y|ied|ying))\b|加入?|使用|设置", _I)
+_BESIDE = re.compile(
+    r"\b(?:new|add(?:ed|ing)?|enabl(?:ed|ing)|introduc(?:ed|ing)|us(?:e|ed|ing)|set|tr(?:y|ied|ying))\b|加入?|使用|设置",
+    _I,
+)
 _AGAIN_WITH = re.compile(
-    r"\b(?:re-?start|resum|re-?launch|fork|branch)\w*\b[^;]{0,80}\b(?:with|and|,) (?:an? |the )?$", _I
+    r"\b(?:re-?start|resum|re-?launch|fork|branch|this time)\w*\b[^;]{0,80}\b(?:with|and|,) (?:an? |the )?$", _I
 )
 _SAME_BUT = re.compile(r"^\W*(?:same|identical|repeat|as (?:before|above)|like)\b.{0,60}\b(?:but|except|with)\b", _I)
 _CONTEXT = re.compile(r"\bat\s{0,2}$", _I)
@@ -186,6 +196,8 @@ def _with_values(draft: Draft, clause: str, mention: re.Match[str], sentence: st
         return replace(draft, before=number(warm["a"]), after=number(warm["b"]), detail=length)
     if draft.kind is K.TOPOLOGY_CHANGE:
         return _topology(draft, clause)
+    if now := _NOW_INSTEAD.search(behind):
+        return replace(draft, before=number(now["a"]), after=number(now["b"]))
     # "from MBS=2 to MBS=4": the name stands within the pair.
     near = clause[max(mention.start() - 8, 0) :]
     for pattern, text in (
@@ -226,7 +238,7 @@ def _topology(draft: Draft, clause: str) -> Draft | None:
     """A number of machines is a change only with a word for it: "scaled from 12 to 16 nodes", "to 64 nodes"."""
     moved = (
         r"\b(?:switch\w*|mov\w*|scal\w*|chang\w*|went|grow\w*|shr[iu]nk\w*|expand\w*|reduc\w*|increas\w*)\b|"
-        r"扩|缩|换成|改为|切换"
+        r"扩|缩|增|减|换成|改为|切换"
     )
     if not re.search(moved, clause, _I):
         return None

@@ -50,7 +50,12 @@ def recognise(sample: Sample) -> float:
     ):
         return 0.5
     if len(dated) >= 1 and (
-        headed or re.search(r"\b(?:log|journal|diary|chronicle)|日志|日记|记录", document.title, re.IGNORECASE)
+        headed
+        or re.search(
+            r"\b(?:log|journal|diary|chronicle|post-?mortem|incident|outage)|事故|复盘|日志|日记|记录",
+            document.title,
+            re.IGNORECASE,
+        )
     ):
         return 0.4
     return 0.35 if sum(1 for passage in outline.passages if passage.printed is None) >= 2 else 0.0

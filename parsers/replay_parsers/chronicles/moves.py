@@ -36,7 +36,8 @@ _RESTART = any_of(
         r"\bre-?launch(?:ed|ing)?\b(?! (?:an)?other\b)|\bre-?queued?\b|\bre-?submit(?:ted|ting)?\b",
         r"\bbrought (?:it|the (?:run|job)|training) back\b(?! to normal)",
         r"\bwarm-?start(?:ed|ing)?\b(?= (?:from|at|the))",
-        r"\bcontinu(?:e|ed|es|ing) (?:the )?(?:training )?from\b|\b(?:re-?)?(?:forked|branched)\b..40..\bfrom\b",
+        r"\bcontinu(?:e|ed|es|ing) (?:the )?(?:training )?from\b|\b(?:re-?)?(?:forked|branched)\b..40..\bfrom\b|"
+        r"\b(?:job|run|training) (?:is |was )?back\b..20..\bfrom\b|从..14..拉起",
         r"\b(?:re-?)?load(?:ed|ing|s)? (?:the )?(?:\w+ ){0,3}from\b|\b(?:re-?)?load(?:ed|"
         r"ing) (?:the )?(?:\w+ )?(?:checkpoint|ckpt)\b",
         r"\bstart(?:ed|ing|s)? (?:the |a new )?training (?:again )?(?:from|anew)\b|^\W*start(?:ed|"

@@ -40,7 +40,9 @@ _CONDITION = re.compile(r"^\W*(?:if|suppose|perhaps|maybe|ideally|suggestion|not
 
 _SUPPOSED = re.compile(
     r"^\W*(?:if|in case|should (?:the|it|we|any|this))\b[^.;]{0,200}?\b(?:would|will|may|might|can|could|should|"
-    r"(?:then|,) (?:we|lower|roll|re-?start|raise|use|try))\b|^\W*(?:如果|若|假如)",
+    r"(?:then|,) (?:we|lower|roll|re-?start|raise|use|try))\b|"
+    r"\b(?:if|in case|when) (?:it|this|that|they)(?: ever)? (?:happens?|comes? back|recurs?|persists?)\b|"
+    r"^\W*(?:如果|若|假如)",
     _I,
 )
 

@@ -36,11 +36,12 @@ _BREAKS = re.compile(
 _LOST = re.compile(
     r"\b(?:los[et]|losing|cost us|wasted)\b[^;]{0,40}\b(?:hours?|h|hrs?|work|training|days?|min\w*)\b|"
     r"\b(?:los[et]|losing|wasted)\b[^;]{0,20}\d\s?h\b|\b\d[\d.]{0,6}\s?(?:h|hours?|"
-    r"min(?:utes?)?)\b[^;]{0,12}\blost|\(\s?[-–−~]\s?\d[\d.]{0,6}\s?(?:h|hours?|hrs?|min|m)\)|损失|浪费|耽误",
+    r"min(?:utes?)?)\b[^;]{0,12}\b(?:lost|wasted|gone)\b|\(\s?[-–−~]\s?\d[\d.]{0,6}\s?(?:h|hours?|hrs?|min|m)\)|损失|浪费|耽误",
     _I,
 )
 _LASTED = re.compile(
-    r"\b(?:down(?:time)?|outage|offline|paused|stalled|stuck|hung|hang|for|took|lasted|after)\b|卡|停|持续|耗时", _I
+    r"\b(?:down(?:time)?|outage|offline|paused|stalled|stuck|hung|hang|for|took|lasted|after)\b|卡|停|持续|耗时|影响",
+    _I,
 )
 _NOT_LOST = re.compile(r"\bat most\b|\bup to\b|\bwould\b|\bcan lose\b|\bno \w+ lost\b", _I)
 _LOST_STEPS = re.compile(
@@ -98,6 +99,9 @@ def read_sentence(sentence: str, *, line: int, heading: bool = False, careful: b
         if careful and is_musing(clause) and not finds_out(clause):
             continue
         found.extend(_read_clause(clause, sentence, careful=careful and not heading, heading=heading))
+    if any(draft.kind is K.START for draft in found):
+        # With what a run began was not changed.
+        found = [draft for draft in found if not (draft.field and draft.before is None and draft.after is not None)]
     found = absorb(found)
     quote = sentence if len(sentence) <= 300 else sentence[:297] + "..."
     return [replace(draft, line=line, quote=quote, heading=heading) for draft in found]
@@ -111,14 +115,11 @@ def tells_something(heading: str) -> bool:
 def _read_clause(clause: str, sentence: str, *, careful: bool, heading: bool) -> list[Draft]:
     found = [_from_term(term, clause) for term in _terms(clause)]
     symptom = any(draft.role is Role.SYMPTOM for draft in found)
-    began = any(draft.kind is K.START for draft in found)
     # "The loss scale drops" is seen, not done: without values it is no change of a setting.
     found.extend(
         change
         for change in changes.from_prose(clause, sentence, careful=careful)
-        if (not symptom or (change.field != "loss_scale" and (change.after is not None or "factor" in change.detail)))
-        # With what a run began was not changed.
-        and not (began and change.before is None)
+        if not symptom or (change.field != "loss_scale" and (change.after is not None or "factor" in change.detail))
     )
     named = [flag for flag in flags(clause) if not flag.assigned or heading or _is_set(flag, clause)]
     for place, flag in enumerate(named):

@@ -94,7 +94,14 @@ def _whole(document: Document) -> Passage | None:
         printed = dates.find(title.heading)
     if title is None or printed is None or printed.day is None or printed.year is None:
         return None
-    blocks = [block for section in document.sections for block in section.blocks if not is_labelled(block.text)]
+    blocks = [
+        replace(block, text=block.text[clock[3] :].lstrip(" -–—:："))
+        if (clock := dates.time_at_start(block.text))
+        else block
+        for section in document.sections
+        for block in section.blocks
+        if not is_labelled(block.text)
+    ]
     return Passage(
         heading=title.heading, title="", label=printed.key, line=title.line, printed=printed, blocks=tuple(blocks)
     )

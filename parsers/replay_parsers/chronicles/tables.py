@@ -14,6 +14,13 @@ _LOST_COLUMN = re.compile(r"\b(?:down ?time|outage|lost|duration)\b|停机|损�
 _NUMBER = re.compile(r"^\d[\d,_]*(?:\.\d+)?k?$")
 
 
+def _hours(name: str, cell: str) -> float | None:
+    """The hours that a cell gives, by itself ("45 min") or by the name of its column ("Hours lost")."""
+    if re.search(r"\bhours?\b|\(h\)|小时", name, re.IGNORECASE) and re.fullmatch(r"\d{1,4}(?:\.\d{1,3})?", cell):
+        return float(cell)
+    return hours(cell)
+
+
 def dated_row(block: Block, *, day_first: bool = False) -> Block:
     """A table's row with its date first, and its step, if a column holds one, beside what it says."""
     cells = [cell.strip() for cell in block.text.strip().strip("|").split("|")]
@@ -32,7 +39,7 @@ def dated_row(block: Block, *, day_first: bool = False) -> Block:
     if step and told:
         told[0] += f" at step {step}"
     for name, cell in zip(block.raw, cells, strict=False):
-        if _LOST_COLUMN.search(name) and (lasted := hours(cell)) is not None:
+        if _LOST_COLUMN.search(name) and (lasted := _hours(name, cell)):
             told = [text for text in told if text != cell]
             told.append(f"{'Lost' if 'lost' in name.lower() else 'Downtime'} {lasted:g} h")
     return replace(block, text=" | ".join([cells[dated], *told]))

@@ -39,7 +39,10 @@ HABITS = {
     "We went back to 27,000.": [(K.ROLLBACK, 27000, None, None)],
     "We went back to 64 nodes.": [(K.TOPOLOGY_CHANGE, None, None, 64)],
     "forked `b2` from step 6000": [(K.RESTART, 6000, None, None)],
+    "job back at 10:50 from the 71,250 checkpoint": [(K.RESTART, 71250, None, None)],
+    "人工隔离后从 41000 步拉起": [(K.RESTART, 41000, None, None)],
     # beginnings and ends
+    "Launch day! Started at 18:00 on 256 GPUs, lr=3e-4, wd=0.1.": [(K.START, 0, None, None)],
     "We began training on 512 GPUs with a learning rate of 1.2e-4.": [(K.START, 0, None, None)],
     "Kicked off the run from scratch on 48 nodes.": [(K.START, 0, None, None)],
     "We restarted from scratch.": [(K.RESTART_FROM_SCRATCH, None, None, None)],
@@ -61,7 +64,19 @@ HABITS = {
         (K.RESTART, 13500, None, None),
         (K.Z_LOSS_CHANGE, 13500, None, 1e-4),
     ],
+    "LR now 0.8e-4 instead of 1e-4.": [(K.LR_CHANGE, None, 1e-4, 0.8e-4)],
+    "学习率由 1.2e-4 下调至 1e-4": [(K.LR_CHANGE, None, 1.2e-4, 1e-4)],
+    "节点数从 64 增加到 96": [(K.TOPOLOGY_CHANGE, None, 64, 96)],
+    "Resumed from step 900, this time with a different data seed and clip norm 0.3.": [
+        (K.RESTART, 900, None, None),
+        (K.SEED_CHANGE, 900, None, None),
+        (K.GRAD_CLIP_CHANGE, 900, None, 0.3),
+    ],
+    "Enabled z-loss (1e-4).": [(K.Z_LOSS_CHANGE, None, None, 1e-4)],
     # machines
+    "Kicked hgx-219.": [(K.NODE_REPLACEMENT, None, None, None)],
+    "Throughput down 20%.": [(K.THROUGHPUT_DROP, None, None, None)],
+    "grad norm 超过 100": [(K.GRAD_NORM_SPIKE, None, None, None)],
     "Node k-17 dropped out with an ECC error at step 4,210.": [(K.GPU_FAILURE, 4210, None, None)],
     "node gpu-12 out": [(K.NODE_FAILURE, None, None, None)],
     "node gpu-12 out of memory": [(K.MEMORY_ERROR, None, None, None)],
@@ -82,6 +97,7 @@ HABITS = {
     # what did not happen
     "If spikes come back, we would lower beta2 to 0.95.": [],
     "If the loss spikes we may want to roll back to step 4000.": [],
+    "Lower the LR if it happens again.": [],
     "如果 loss 再次飙升，就回退到 4000 步": [],
     "Restarts now take 6 min instead of 40.": [],
 }
@@ -109,6 +125,29 @@ def test_a_column_of_lost_time_belongs_to_its_row() -> None:
         (K.RESTART, 5000, "1.5"),
         (K.NODE_FAILURE, 20317, "0.75"),
         (K.NODE_REPLACEMENT, None, None),
+    ]
+
+
+def test_a_column_named_after_hours_may_hold_bare_numbers() -> None:
+    records = events(
+        "| # | Opened | Symptom | Resolution | Hours lost |\n|--:|---|---|---|--:|\n"
+        "| 1 | Apr 3, 2025 | Job hung at step 8,120 | resumed from 8,000 | 2.5 |\n"
+        "| 2 | Apr 9, 2025 | NaN loss at step 15,433 | resumed from 15,000 | 0 |\n"
+    )
+    assert [(event.incident, event.lost_hours) for event in records if event.lost_hours is not None] == [
+        ("book/2025-04-03", 2.5)
+    ]
+
+
+def test_a_postmortem_of_one_day_tells_by_the_hour() -> None:
+    text = (
+        "# Post-mortem: step 52k\n\n**Date:** 2024-09-17\n\n## Timeline\n- 01:20 grad norm spikes to 30\n"
+        "- 07:10 restart from 52,000\n\n## Action items\n- Lower the LR if it happens again.\n"
+    )
+    assert general.recognise(Sample(path=Path("b.md"), head=text.encode(), whole=True)) >= 0.4
+    assert [(event.incident, event.kind, event.step) for event in events(text)] == [
+        ("book/2024-09-17", K.GRAD_NORM_SPIKE, None),
+        ("book/2024-09-17", K.RESTART, 52000),
     ]
 
 

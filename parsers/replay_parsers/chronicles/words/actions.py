@@ -21,6 +21,7 @@ ACTIONS: tuple[Term, ...] = (
         K.START,
         r"\btraining (?:starts?|started|begins|began|launched|kicked off)\b",
         r"\b(?:we |officially )?start(?:s|ed|ing)? (?:the )?(?:main |full |pre-?)?training\b",
+        r"\blaunch day\b|^\W*started (?:at \d\d?[:h]\d\d|on \d)",
         r"\bbegan (?:the )?(?:pre-?)?training\b|^\W*(?:run|job)\b..40..\b(?:started|launched)\b",
         r"\bkicked (?:things|it|this) off\b|\b(?:run|job|experiment|pre-?training) (?:started|begins|"
         r"began|launched|kicked off)\b|"
@@ -50,6 +51,8 @@ ACTIONS: tuple[Term, ...] = (
         r"\b(?:replaced|swapped(?: out)?)\b,? (?:by|for|with) (?:the |a |two )?"
         r"(?:spares?|hot spares?|[a-z]{1,10}[-_]?\d{2,6})\b|"
         r"^\W*swapped out\W*$|^\W*replaced\W*$|\b(?:was|were|got) swapped out\b",
+        r"\bkick(?:ed|ing) [a-z]{1,10}[-_]\d{2,6}\b|"
+        r"\b(?:replaced|swapped) (?:them |it |both|all (?:of them|\w{3,5}))\b",
         r"\bkick\w*\b..20..\bout\b|\banother node pool|\bnew node pool",
         rf"\b{_MACHINES}..40..\b(?:was|were|been|got) (?:removed|replaced|swapped|excluded|drained|cordoned)",
         r"\b(?:replac|swap|remov|exclud|drain|cordon)\w* (?:out |the |gpu )*[a-z]{1,10}[-_]?\d{2,6}\b|"
@@ -180,7 +183,9 @@ ACTIONS: tuple[Term, ...] = (
         ),
     ),
     term(
-        K.SEED_CHANGE, r"\b(?:new|chang\w*|different|another) (?:the )?(?:random )?seed\b", r"换..4..种子|更换..4..seed"
+        K.SEED_CHANGE,
+        r"\b(?:new|chang\w*|different|another) (?:the )?(?:random |data |shuffl\w+ )?seed\b",
+        r"换..4..种子|更换..4..seed",
     ),
     term(
         K.ARCHITECTURE_CHANGE,

@@ -8,7 +8,8 @@ _MAYBE = r"\b(?:might|may|should|could|hope\w*|expect\w*|seems?|would|will|if)\b
 OUTCOMES: tuple[Term, ...] = (
     term(
         K.RECURRED,
-        r"\b(?:hit|hits|hitting|got|same) the same (?:issue|problem|error|glitch)\b|\bhappened again\b|"
+        r"\b(?:hit|hits|hitting|got|same) the same (?:issue|problem|error|glitch)\b|"
+        r"\b(?:happened|happens) again\b|\bsame (?:thing|story) again\b|"
         r"\bcame back\b|\bre-?occurr?ed\b",
         r"\bis still there\b|\bgot the same repeat\b",
         r"再次(?:出现|发生)|又出现",
@@ -16,6 +17,7 @@ OUTCOMES: tuple[Term, ...] = (
     term(
         K.RECOVERED,
         r"\bseems? (?:to be )?(?:\w+ )?stable\b|\b(?:is|was|became|remained|running) (?:now )?stable\b",
+        r"[:：]\s?stable\W*$",
         r"^\W*stable (?:so far|since|again|now|after|until|for)\b|\bstable (?:so far|since|again|"
         r"afterwards)\b|\bno (?:more |further )(?:spikes?|"
         r"issues|problems|crashes)\b",
@@ -24,7 +26,7 @@ OUTCOMES: tuple[Term, ...] = (
         r"\blooks? (?:much better|healthy|fine|good|stable) (?:now|again)?(?=\W*$)|\blooks? much better\b",
         r"\bback to (?:normal|its? usual)\b|\bsolved the (?:problem|issue)\b|\bthat (?:fixed|solved) it\b",
         r"\b(?:copy|copied|copying|restor\w+) (?:the )?\w+ (?:back )?from (?:the |a )?backup",
-        r"似乎能?稳定|稳定了|恢复正常|问题解决|重新从..8..拷贝",
+        r"(?:之后|此后|随后)..4..(?:稳定|平稳)|似乎能?稳定|稳定了|恢复正常|问题解决|重新从..8..拷贝",
         unless=(r"\bloss[ -]?scal", r"\bshould\b|\bhope|\bmore stable\b|\bto keep\b"),
     ),
     term(

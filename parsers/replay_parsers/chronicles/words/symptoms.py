@@ -78,8 +78,8 @@ SYMPTOMS: tuple[Term, ...] = (
         rf"(?:{_ROSE}|{_BLEW})..12..\bgrad(?:ient)?\b",
         r"梯度(?:范数)?..8..(?:spike|尖峰|爆炸|异常|飙升|变大|增大|升高|上升|暴涨)",
         r"\bgrad\b..10..spike",
-        r"\bgrad(?:ient)?[ _-]?norms?\b..12..(?:\b(?:increas|grow|ris|peak|climb)\w*|"
-        r"\b(?:went|going|goes) up\b|\b(?:hit|hits|reached) \d|[>≥]\s?\d|\babove \d|\bover \d|\bexceed)",
+        r"\bgrad(?:ient)?[ _-]?norms?\b..12..(?:\b(?:increas|grow|ris|peak|climb|creep)\w*|"
+        r"超过|高达|\b(?:went|going|goes) up\b|\b(?:hit|hits|reached) \d|[>≥]\s?\d|\babove \d|\bover \d|\bexceed)",
         unless=(r"\b(?:no|without)\b (?:\w+ ){0,2}(?:grad\w*|spike)",),
         hides=(K.LOSS_SPIKE, K.LOSS_EXPLOSION),
     ),
@@ -88,7 +88,7 @@ SYMPTOMS: tuple[Term, ...] = (
         rf"\b(?:loss|perplexity|ppl)\b..45..{_ROSE}",
         rf"{_ROSE}..20..\bloss\b",
         r"\bloss\b..30..\bdrastic (?:change|shift|rise)",
-        r"\bloss\b..20..\b(?:went|rose|climbed|increased|going) (?:\w+ )?(?:up )?from\b",
+        r"\bloss\b..20..\b(?:went|rose|climbed|increased|going|goes|rises|climbs) (?:\w+ )?(?:up )?from\b",
         r"^\W*(?:an? |another |huge |big |small |first |second |the |there was |we (?:had|saw|hit|"
         r"registered|see) )*"
         r"(?:[A-Za-z]+ )?(?:spikes?|glitch)\b",
@@ -129,7 +129,7 @@ SYMPTOMS: tuple[Term, ...] = (
         K.THROUGHPUT_DROP,
         r"\b(?:t?flops?|throughput|wps|tokens?/s\w*|samples?/s\w*|(?:training |iteration |step )?speed|"
         r"performance)\b..50.."
-        r"\b(?:drop\w*|smaller|lower\w*|slow\w*|decreas\w*|fell|declin\w*|only|degrad\w*|down (?:to|from|by))",
+        r"\b(?:drop\w*|smaller|lower\w*|slow\w*|decreas\w*|fell|declin\w*|only|degrad\w*|down (?:to|from|by|~?\d))",
         r"\b(?:drop|fall|decrease) in (?:the )?(?:throughput|speed|t?flops?)",
         r"\b(?:steps?|iterations?)\b (?:\w+ )?(?:take|took|taking|are|were|got|"
         r"became) (?:\w+ )?(?:longer|slower)\b",
