@@ -49,7 +49,7 @@ _TO = re.compile(
     rf"(?P<b>{NUMBER})(?![\w%]*\d|%|\s?/\s?\d|\s?(?:hours?|days?|min|h\b|more\b))",
     _I,
 )
-_NEXT_TO_NAME = re.compile(rf"^\W{{0,4}}(?P<b>{NUMBER})(?![\w%.]*\w)")
+_NEXT_TO_NAME = re.compile(rf"^\W{{0,4}}(?:at\s(?=\d{{1,2}}(?![\d,k])))?(?P<b>{NUMBER})(?![\w%.]*\w)")
 _BEFORE = re.compile(
     r"(?:\b(?:originally|previously|formerly|was|were|used to be|had been|instead of|before|until now|"
     r"rather than|default setting of|"
@@ -64,7 +64,7 @@ _INSTEAD = re.compile(
 # "LR now 0.8e-4 instead of 1e-4"
 _NOW_INSTEAD = re.compile(
     rf"^\W{{0,3}}(?:\b(?:is|now|to|of|at|was|set)\b\s?){{0,3}}=?\s?(?P<b>{NUMBER})\s?"
-    rf"(?:instead of|rather than)\s(?:the )?"
+    rf"(?:steps?\s)?(?:instead of|rather than)\s(?:the |every )?"
     rf"(?P<a>{NUMBER})(?![\w%])",
     _I,
 )
@@ -87,7 +87,7 @@ _STRICT_DEED = (
     r"restor(?:e|ed|ing)|"
     r"revert(?:ed|ing)?|halv(?:e|ed|ing)|half(?:ed|ing)?|mov(?:ed|ing)|doubl(?:e|ed|ing)|bump(?:ed|ing)?|"
     r"tweak(?:ed|ing)?|scal(?:ed|ing)|updated?|decay(?:ed|ing)|clip(?:ped)?(?= (?:the )?(?:grad|norm))|"
-    r"went|going back|remained|finished|full throttle|new(?= seed)"
+    r"turn(?:ed|ing) on|went|going back|remained|finished|full throttle|new(?= seed)"
 )
 _DEED_SIGN = r"→|->|⇒|改|调|降|减|升(?!级)|增|设|砍|提|换|翻"
 _CAREFUL_DEED = re.compile(rf"\b(?:{_STRICT_DEED})\b|{_DEED_SIGN}", _I)
@@ -112,7 +112,8 @@ _DENIED = re.compile(r"\b(?:not|no|without|never|unchanged|same|kept)\b|n't\b|�
 _WARM_LENGTH = re.compile(r"warm-?up\s?steps?\sfor|步数", _I)
 # "new seed 7", "added z-loss 1e-4": the value stands beside the name.
 _BESIDE = re.compile(
-    r"\b(?:new|add(?:ed|ing)?|enabl(?:ed|ing)|introduc(?:ed|ing)|us(?:e|ed|ing)|set|tr(?:y|ied|ying))\b|加入?|使用|设置",
+    r"\b(?:new|add(?:ed|ing)?|enabl(?:ed|ing)|turn(?:ed|ing) on|"
+    r"introduc(?:ed|ing)|us(?:e|ed|ing)|set|tr(?:y|ied|ying))\b|加入?|使用|设置",
     _I,
 )
 _AGAIN_WITH = re.compile(

@@ -158,7 +158,11 @@ def add_to(drafts: list[Draft], addition: Draft) -> bool:
     if not takers and addition.lost_steps is not None:
         takers = [place for place in places if drafts[place].role in (Role.SYMPTOM, Role.CAUSE)]
     if takers:
-        drafts[takers[-1]] = _with(drafts[takers[-1]], addition)
+        # "Weight decay to 0.05; beta2 to 0.97; effective from step 900" dates all changes of one sentence.
+        told = drafts[takers[-1]].quote
+        same = [place for place in takers if drafts[place].quote == told] if addition.step is not None else takers[-1:]
+        for place in same:
+            drafts[place] = _with(drafts[place], addition)
     return bool(takers)
 
 

@@ -73,6 +73,12 @@ HABITS = {
         (K.GRAD_CLIP_CHANGE, 900, None, 0.3),
     ],
     "Enabled z-loss (1e-4).": [(K.Z_LOSS_CHANGE, None, None, 1e-4)],
+    "Checkpoint every 200 steps instead of every 1000.": [(K.CHECKPOINT_INTERVAL_CHANGE, None, 1000, 200)],
+    "We turned on gradient clipping at 1.0.": [(K.GRAD_CLIP_CHANGE, None, None, 1.0)],
+    "Weight decay 0.1 -> 0.05; beta2 0.95 -> 0.97; effective from step 123,000.": [
+        (K.WEIGHT_DECAY_CHANGE, 123000, 0.1, 0.05),
+        (K.OPTIMIZER_BETAS_CHANGE, 123000, 0.95, 0.97),
+    ],
     # machines
     "Kicked hgx-219.": [(K.NODE_REPLACEMENT, None, None, None)],
     "Throughput down 20%.": [(K.THROUGHPUT_DROP, None, None, None)],
@@ -94,6 +100,12 @@ HABITS = {
         (K.LOSS_SPIKE, 8450, None, None),
         (K.RECOVERED_BY_ITSELF, None, None, None),
     ],
+    "The loss has been climbing since step 9,600.": [(K.DIVERGENCE, 9600, None, None)],
+    "Loss spike at step 300, which came back by itself.": [
+        (K.LOSS_SPIKE, 300, None, None),
+        (K.RECOVERED_BY_ITSELF, None, None, None),
+    ],
+    "The spike came back.": [(K.LOSS_SPIKE, None, None, None), (K.RECURRED, None, None, None)],
     # what did not happen
     "If spikes come back, we would lower beta2 to 0.95.": [],
     "If the loss spikes we may want to roll back to step 4000.": [],

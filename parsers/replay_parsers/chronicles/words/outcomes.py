@@ -10,7 +10,8 @@ OUTCOMES: tuple[Term, ...] = (
         K.RECURRED,
         r"\b(?:hit|hits|hitting|got|same) the same (?:issue|problem|error|glitch)\b|"
         r"\b(?:happened|happens) again\b|\bsame (?:thing|story) again\b|"
-        r"\bcame back\b|\bre-?occurr?ed\b",
+        r"\bcame back\b"
+        r"(?! (?:down|by itself|on its own|to (?:normal|where|its|the)|up|online|after))|\bre-?occurr?ed\b",
         r"\bis still there\b|\bgot the same repeat\b",
         r"再次(?:出现|发生)|又出现",
     ),
@@ -55,6 +56,7 @@ OUTCOMES: tuple[Term, ...] = (
         r"\b(?:went away|disappeared|subsided|resolved)\b..6..\b(?:without (?:any )?intervention|by itself|"
         r"on its own)\b",
         r"\bself-?heal(?:ed|ing|s)?\b",
+        r"\bcame back (?:by itself|on its own)\b|"
         r"\bcame (?:back )?down (?:by itself|on its own)\b|\b(?:some|about|took|in) ~?\d+ (?:iterations|"
         r"steps) to recover\b",
         r"(?:自动|自行|自己)恢复了?",

@@ -60,6 +60,7 @@ SYMPTOMS: tuple[Term, ...] = (
         r"\bnot converg\w*|\bloss\b..20..\b(?:creep\w*|drift\w*|ris(?:es|ing)) (?:steadily |"
         r"slowly )?(?:up|upwards?)\b",
         r"\bloss\b..12..\b(?:steadily|slowly) (?:ris|increas|grow)\w*",
+        r"\bloss\b..12..\b(?:climbing|climbed) (?:since|steadily|slowly|all)\b",
         r"\bbelly up\b",
         r"爆炸|炸了|发散|不收敛",
         r"(?:又|再次|还是)挂了|训练(?:仍然|还是|依然)有问题",
