@@ -38,6 +38,8 @@ DATED_LINE = re.compile(
     r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?\s\d{1,2}\b)",
     re.IGNORECASE,
 )
+# A trainer's record, also where it is pasted without a fence around it.
+LOG_LINE = re.compile(r"^\s{0,8}(?:\[[^\]]{1,40}\]\s*)?iteration\s{1,12}\d{1,12}/\s{0,12}\d{1,12}\s\|")
 LABELLED_LINE = re.compile(
     r"^\s*[*_]{0,2}(?:[A-Z][A-Za-z]{1,15}(?: [a-z]{1,12}){0,2}|[\u4e00-\u9fff]{2,6})[:：][*_]{0,2}\s"
 )
@@ -264,6 +266,8 @@ def _read_line(state: _Walk, line: str, number: int) -> None:
         state.add(BlockKind.QUOTE, quote[1], number)
     elif TABLE_RULE.match(line):
         state.drop_table_head()
+    elif LOG_LINE.match(line):
+        state.code([line], number)
     elif DATED_LINE.match(line):
         state.begin(BlockKind.PARAGRAPH, line.strip(), number)
     elif TABLE_ROW.match(line):

@@ -163,6 +163,13 @@ def test_a_postmortem_of_one_day_tells_by_the_hour() -> None:
     ]
 
 
+def test_log_lines_pasted_without_a_fence_are_scalars_too() -> None:
+    lines = "".join(f" iteration  {step}/  9000 | lm loss: 2.5E+00 | grad norm: 0.5 |\n" for step in (100, 110))
+    records = parse(f"# Log\n\n## 2024-05-06\n\nNode failure.\n{lines}\nRestarted from step 100.\n\n## 2024-05-07\n")
+    assert records.scalars.step.tolist() == [100, 100, 110, 110]
+    assert [event.kind for event in records.events] == [K.NODE_FAILURE, K.RESTART]
+
+
 THREAD = """# Cooldown run, issue 77
 
 **ana** opened this issue on Oct 2, 2024

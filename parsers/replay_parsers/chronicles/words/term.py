@@ -21,9 +21,9 @@ class Term:
 
     def found(self, clause: str) -> re.Match[str] | None:
         """Where ``clause`` tells the kind, None when it does not."""
-        if self.unless is not None and self.unless.search(clause):
-            return None
-        return self.says.search(clause)
+        # Most clauses tell nothing of most kinds: what speaks against it is looked for only where it is told.
+        said = self.says.search(clause)
+        return None if said is None or (self.unless is not None and self.unless.search(clause)) else said
 
 
 def any_of(patterns: Iterable[str]) -> re.Pattern[str]:
