@@ -113,6 +113,21 @@ def test_the_rows_are_those_of_one_reading_at_the_end(
     assert toy.snapshot(follower.store.folder).keys() == toy.snapshot(at_once.folder).keys()
 
 
+def test_a_line_feed_that_comes_by_itself_ends_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "run" / "train-megatron.log"
+    path.parent.mkdir()
+    path.write_bytes(MEGATRON[:-1])
+    follower = Looks(replay.open(tmp_path / "store"), path.parent)
+    follower.look()
+    path.write_bytes(MEGATRON)
+    follower.look()
+    at_once = replay.open(tmp_path / "at-once")
+    at_once.ingest([path.parent])
+    follower.store.compact()
+    at_once.compact()
+    assert toy.snapshot(follower.store.folder).keys() == toy.snapshot(at_once.folder).keys()
+
+
 def test_a_record_is_read_again_only_when_it_was_not_complete(
     store: EventStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

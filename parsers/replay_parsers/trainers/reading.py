@@ -178,6 +178,7 @@ def read_log(
     start = request.start
     bulk = getattr(dialect, "bulk", None)
     state = request.state.get("lines")
+    newlines = int((state or {}).get("newlines", 0))
     for block in read_blocks(request.path, request.source, request.start, state, uncut=bulk is not None):
         if block.raw:
             lines = int(block.state["newlines"]) - block.number + 1
@@ -185,9 +186,13 @@ def read_log(
                 block = cut(block, request.source)
         problems = list(block.problems)
         end = block.end
+        was_inside = inside
+        # Nothing but the end of the line may have come, which is no line of its own.
+        inside = inside and int(block.state["newlines"]) == newlines
+        newlines = int(block.state["newlines"])
         for line in block.lines:
             # A reading that ended inside a line goes on inside it: what comes first is no new line with a rank.
-            goes_on = inside and line.offset == request.start
+            goes_on = was_inside and line.offset == request.start
             rank, text = ("", line.text) if goes_on else split_rank(line.text)
             if not line.terminated and not dialect.whole(text, goes_on=goes_on):
                 end = line.offset
