@@ -216,6 +216,8 @@ def test_a_log_whose_first_lines_deceive_is_read_anew(store: EventStore, tmp_pat
     follower.look()
     at_once = replay.open(tmp_path / "at-once")
     at_once.ingest([folder])
+    assert store.ledger()["format"].tolist() == ["megatron"]
+    assert len(store.scalars("a", tag="lm loss")) == 15
     same_answers(store, at_once, "a")
 
 
