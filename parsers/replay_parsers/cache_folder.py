@@ -12,6 +12,9 @@ from pathlib import Path
 
 import llvmlite  # type: ignore[import-untyped]
 
+_COMPILED = ("machine_code.py", "tensorboard/*.py")
+"""The modules whose content decides what is compiled, and how it is kept."""
+
 
 def writable(first: str | None) -> Path | None:
     """The folder for compiled code, created if need be, under ``first`` if that is given; None where there is none."""
@@ -50,8 +53,8 @@ def _bases(first: str | None) -> Iterator[Path]:
 
 @cache
 def sources_digest() -> str:
-    """What stands for the decoder's modules and the compiler, whose version follows llvmlite's."""
+    """What stands for the modules that are compiled and the compiler, whose version follows llvmlite's."""
     digest = hashlib.sha256(llvmlite.__version__.encode())
-    for module in sorted(Path(__file__).parent.glob("*.py")):
+    for module in sorted(path for pattern in _COMPILED for path in Path(__file__).parent.glob(pattern)):
         digest.update(module.read_bytes())
     return digest.hexdigest()[:16]

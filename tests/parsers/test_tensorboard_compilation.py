@@ -19,9 +19,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core import caching
 
-from replay_parsers.tensorboard import cache_folder, compilation, decoder, machine_code
+from replay_parsers import cache_folder, machine_code
+from replay_parsers.tensorboard import compilation, decoder
 from replay_parsers.tensorboard import crc32c as checksums
 from replay_parsers.tensorboard.compilation import Entry, compiled
+from replay_parsers.tensorboard.entry_points import DECODER
 
 
 def by_tables(checksum: int, begin: int, length: int) -> int:
@@ -144,8 +146,8 @@ def test_no_cache_directory_that_can_be_written_is_survived(
     assert Entry(lambda number: number + 1, "int64(int64)")(41) == 42
     monkeypatch.setattr(compilation, "_told", False)
     with caplog.at_level(logging.WARNING):
-        compilation._tell(None)
-        compilation._tell(None)
+        compilation._tell(None, "the event-file decoder")
+        compilation._tell(None, "the event-file decoder")
     assert caplog.text.count("no cache directory is writable") == 1
 
 
@@ -236,12 +238,12 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # The user's own cache may hold the code of an earlier run, which is none of this test's.
     monkeypatch.setattr(cache_folder, "folders", lambda _first: [folder])
     codes = {}
-    for name, arguments in machine_code.ARGUMENTS.items():
+    for name, arguments in DECODER.arguments.items():
         python_function = getattr(decoder, f"_{name}") if name != "decode" else smaller_decode
         entry = Entry(python_function, f"int64({', '.join(['int64'] * arguments)})")
         entry.prepare()
         codes[name] = entry.machine_code()
-    machine_code.keep(folder, codes)
+    DECODER.keep(folder, codes)
     return folder
 
 
@@ -251,7 +253,7 @@ def smaller_decode(job: int) -> int:
 
 
 def test_kept_code_is_what_was_compiled(kept: Path) -> None:
-    entries = machine_code.kept_entries()
+    entries = DECODER.kept()
     assert entries is not None
     assert entries["decode"](41) == 42
     data = np.frombuffer(b"123456789" + bytes(8), np.uint8)
@@ -264,12 +266,12 @@ def test_kept_code_that_is_damaged_is_not_believed(kept: Path, damage: bytes | N
     (path,) = kept.glob("*.code")
     content = path.read_bytes()
     path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]) if damage is None else damage)
-    assert machine_code.kept_entries() is None
+    assert DECODER.kept() is None
 
 
 def test_kept_code_is_not_used_for_another_processor(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(llvmlite.binding, "get_host_cpu_name", lambda: "another")
-    assert machine_code.kept_entries() is None
+    assert DECODER.kept() is None
 
 
 @pytest.mark.parametrize("setting", machine_code.NUMBA_SETTINGS)
@@ -277,7 +279,7 @@ def test_kept_code_is_not_used_where_numba_is_asked_for_other_code(
     kept: Path, monkeypatch: pytest.MonkeyPatch, setting: str
 ) -> None:
     monkeypatch.setenv(setting, "generic")
-    assert machine_code.kept_entries() is None
+    assert DECODER.kept() is None
 
 
 def test_code_that_calls_what_other_processes_lack_is_not_kept() -> None:
@@ -293,7 +295,7 @@ def test_code_that_calls_what_other_processes_lack_is_not_kept() -> None:
 def test_the_second_process_reads_without_the_compiler(tmp_path: Path) -> None:
     path = tmp_path / "events"
     path.write_bytes(scalar_file("loss", range(50)))
-    machine_code.compiled_entries()  # as the first process does, where none has yet
+    DECODER.compiled()  # as the first process does, where none has yet
     code = (
         "import sys; from pathlib import Path; from replay_parsers.parser import Request\n"
         "from replay_parsers.tensorboard import PARSER\n"

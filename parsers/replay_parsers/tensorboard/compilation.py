@@ -20,8 +20,8 @@ import llvmlite.binding as llvm  # type: ignore[import-untyped]
 import numba
 from numba.core import event
 
-from replay_parsers.tensorboard import cache_folder
-from replay_parsers.tensorboard.machine_code import Code
+from replay_parsers import cache_folder
+from replay_parsers.machine_code import Code
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -72,9 +72,13 @@ def _compiled(function: Function, *, always_inline: bool) -> Function:
 
 
 class Entry:
-    """A compiled function that Python calls: compiled or loaded at the first call, for ``signature`` alone."""
+    """A compiled function that Python calls: compiled or loaded at the first call, for ``signature`` alone.
 
-    def __init__(self, function: Callable[..., int], signature: str) -> None:
+    ``part`` is what the user is told is being compiled.
+    """
+
+    def __init__(self, function: Callable[..., int], signature: str, part: str = "the event-file decoder") -> None:
+        self._part = part
         self._dispatcher: Any = compiled(function)
         self._signature = signature
         self._ready = False
@@ -90,7 +94,7 @@ class Entry:
             if self._ready:
                 return
             folder = writable_cache()
-            notice = _Notice(folder)
+            notice = _Notice(folder, self._part)
             try:
                 with event.install_listener("numba:compile", notice):
                     self._compile(folder)
@@ -117,7 +121,7 @@ class Entry:
         return Code(symbol, bytes(result.library.codegen._tm.emit_object(module)))
 
     def _compiled_anew(self) -> Entry:
-        entry = Entry(self._dispatcher.py_func, self._signature)
+        entry = Entry(self._dispatcher.py_func, self._signature, self._part)
         entry._dispatcher.compile(self._signature)
         return entry
 
@@ -156,8 +160,8 @@ def _leave_only(module: Any, symbol: str, machine: Any) -> None:
 class _Notice(event.Listener):
     """Tells the user when compiling takes a while.  Loading is not compiling, however slow the machine."""
 
-    def __init__(self, folder: Path | None) -> None:
-        self._timer = threading.Timer(TELL_AFTER_SECONDS, _tell, [folder])
+    def __init__(self, folder: Path | None, part: str) -> None:
+        self._timer = threading.Timer(TELL_AFTER_SECONDS, _tell, [folder, part])
         self._timer.daemon = True
 
     def on_start(self, event: Any) -> None:  # noqa: ARG002
@@ -173,13 +177,13 @@ class _Notice(event.Listener):
         self._timer.cancel()
 
 
-def _tell(folder: Path | None) -> None:
+def _tell(folder: Path | None, part: str) -> None:
     global _told
     if _told:
         return
     _told = True
     kept = f"kept in {folder}" if folder else "no cache directory is writable, so it will happen again"
-    LOGGER.warning("compiling the event-file decoder, which takes some seconds the first time (%s)", kept)
+    LOGGER.warning("compiling %s, which takes some seconds the first time (%s)", part, kept)
 
 
 def writable_cache() -> Path | None:

@@ -21,6 +21,7 @@ from replay_parsers.records import Coverage, Event, ProblemKind, Records, Run
 from replay_parsers.tensorboard import layout
 from replay_parsers.tensorboard.buffers import Columns, Job, TagTable
 from replay_parsers.tensorboard.damage import Ledger, Resynchronisation, cut_off_message, zeros_message
+from replay_parsers.tensorboard.entry_points import decode, extend_checksum, find_record, mask_checksum
 from replay_parsers.tensorboard.layout import (
     BAD_HEADER,
     BAD_PAYLOAD,
@@ -39,7 +40,6 @@ from replay_parsers.tensorboard.layout import (
     TAGS_FULL,
     VALUES_DONE,
 )
-from replay_parsers.tensorboard.machine_code import decode, extend_checksum, find_record, mask_checksum
 from replay_parsers.tensorboard.messages import MalformedMessageError
 from replay_parsers.tensorboard.metadata import RunMetadata, plugin_name
 from replay_parsers.tensorboard.sessions import Sessions
