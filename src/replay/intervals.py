@@ -1,7 +1,8 @@
-"""Intervals for counts and shares that stay honest when there is little to count.
+"""Intervals for counts, shares and means that stay honest when there is little to count.
 
 :func:`count_interval` is the exact interval for the mean of a Poisson count (Garwood 1936), :func:`share_interval`
-Wilson's for a share (1927), :func:`survival` the Kaplan-Meier estimate (1958) with the log-log interval.
+Wilson's for a share (1927), :func:`survival` the Kaplan-Meier estimate (1958) with the log-log interval, and
+:func:`t_interval` Student's for a mean (1908).
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from collections.abc import Callable, Iterable
 from itertools import groupby
 from operator import itemgetter
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 LEVEL = 0.95
 _NORMAL = 1.959963984540054
@@ -101,3 +104,43 @@ def _log_log(share: float, variance: float) -> tuple[float, float]:
         return math.nan, math.nan
     spread = math.exp(_NORMAL * math.sqrt(variance) / abs(math.log(share)))
     return share**spread, share ** (1 / spread)
+
+
+def t_interval(difference: NDArray[np.float64], confidence: float = 0.95) -> tuple[float, float]:
+    """Student's interval for a mean of values [n], such as differences paired by seed; infinite for fewer than two."""
+    n = len(difference)
+    if n < 2:
+        return -math.inf, math.inf
+    mean, error = float(difference.mean()), float(difference.std(ddof=1)) / math.sqrt(n)
+    reach = t_quantile(0.5 + confidence / 2, n - 1) * error
+    return mean - reach, mean + reach
+
+
+def t_quantile(probability: float, degrees: int) -> float:
+    """The quantile of Student's distribution with ``degrees`` degrees of freedom, by bisection of :func:`t_within`.
+
+    ``probability`` lies between 0.5 (inclusive) and 1 (exclusive).
+    """
+    inside = 2 * probability - 1
+    low, high = 0.0, 1.0
+    while t_within(high, degrees) < inside:
+        high *= 2
+    while high - low > 1e-13 * high:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if t_within(middle, degrees) < inside else (low, middle)
+    return 0.5 * (low + high)
+
+
+def t_within(t: float, degrees: int) -> float:
+    """The probability that Student's t with ``degrees`` degrees of freedom lies between -t and t.
+
+    Exact, by the finite series for whole degrees of freedom (Abramowitz & Stegun 26.7.3 and 26.7.4).
+    """
+    angle = math.atan2(t, math.sqrt(degrees))
+    sine, cosine = math.sin(angle), math.cos(angle)
+    if degrees % 2:
+        k = np.arange(1, (degrees - 1) // 2)
+        series = cosine * (1 + np.cumprod(2 * k / (2 * k + 1) * cosine**2).sum()) if degrees > 1 else 0.0
+        return float(2 / math.pi * (angle + sine * series))
+    k = np.arange(1, degrees // 2)
+    return float(sine * (1 + np.cumprod((2 * k - 1) / (2 * k) * cosine**2).sum()))

@@ -16,10 +16,8 @@ from replay.experiment.statistics import (
     seeds_to_settle,
     sign_flip_p,
     smallest_p,
-    t_interval,
-    t_quantile,
-    t_within,
 )
+from replay.intervals import t_interval, t_quantile, t_within
 
 # Fisher & Yates, table III (two-sided 5%, 1% and 20%).
 TABLE = [

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from replay.experiment.metrics import METRICS, Metric
 from replay.experiment.scenario import DO_NOTHING, Scenario
-from replay.experiment.statistics import fewest_seeds, seeds_to_settle, sign_flip_p, smallest_p, t_interval
+from replay.experiment.statistics import fewest_seeds, seeds_to_settle, sign_flip_p, smallest_p
+from replay.intervals import t_interval
 
 LEVEL = 0.05
 MOST_SEEDS = 1_000

@@ -1,4 +1,4 @@
-"""Paired differences over a few seeds: Student's t interval and the exact sign-flip test.
+"""Paired differences over a few seeds: the exact sign-flip test, beside Student's interval of replay.intervals.
 
 Both are given since they fail in different ways.  The t interval says how large an effect may be, and trusts that
 differences are roughly normal; the sign-flip test trusts only that, without an effect, a difference is as likely to
@@ -14,20 +14,12 @@ from bisect import bisect_left
 import numpy as np
 from numpy.typing import NDArray
 
+from replay.intervals import t_quantile
+
 EXACT_UP_TO = 18
 """Seeds up to which all 2^n patterns of signs are tried; beyond, a fixed sample of them."""
 
 _SAMPLED_PATTERNS = 200_000
-
-
-def t_interval(difference: NDArray[np.float64], confidence: float = 0.95) -> tuple[float, float]:
-    """Student's interval for the mean of paired differences [seeds]; infinite for fewer than two."""
-    n = len(difference)
-    if n < 2:
-        return -math.inf, math.inf
-    mean, error = float(difference.mean()), float(difference.std(ddof=1)) / math.sqrt(n)
-    reach = t_quantile(0.5 + confidence / 2, n - 1) * error
-    return mean - reach, mean + reach
 
 
 def sign_flip_p(difference: NDArray[np.float64]) -> float:
@@ -92,33 +84,3 @@ def seeds_to_settle(difference: NDArray[np.float64], matters: float, level: floa
         return reach * spread <= room * math.sqrt(n)
 
     return bisect_left(range(limit), True, lo=fewest, key=settles)
-
-
-def t_quantile(probability: float, degrees: int) -> float:
-    """The quantile of Student's distribution with ``degrees`` degrees of freedom, by bisection of :func:`t_within`.
-
-    ``probability`` lies between 0.5 (inclusive) and 1 (exclusive).
-    """
-    inside = 2 * probability - 1
-    low, high = 0.0, 1.0
-    while t_within(high, degrees) < inside:
-        high *= 2
-    while high - low > 1e-13 * high:
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if t_within(middle, degrees) < inside else (low, middle)
-    return 0.5 * (low + high)
-
-
-def t_within(t: float, degrees: int) -> float:
-    """The probability that Student's t with ``degrees`` degrees of freedom lies between -t and t.
-
-    Exact, by the finite series for whole degrees of freedom (Abramowitz & Stegun 26.7.3 and 26.7.4).
-    """
-    angle = math.atan2(t, math.sqrt(degrees))
-    sine, cosine = math.sin(angle), math.cos(angle)
-    if degrees % 2:
-        k = np.arange(1, (degrees - 1) // 2)
-        series = cosine * (1 + np.cumprod(2 * k / (2 * k + 1) * cosine**2).sum()) if degrees > 1 else 0.0
-        return float(2 / math.pi * (angle + sine * series))
-    k = np.arange(1, degrees // 2)
-    return float(sine * (1 + np.cumprod((2 * k - 1) / (2 * k) * cosine**2).sum()))
