@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -17,7 +18,8 @@ from hypothesis import strategies as st
 import replay
 from replay.storage import fingerprint
 from replay.storage import follow as following
-from replay.storage.reports import IngestReport
+from replay.storage.reports import IngestReport, SourceReport
+from replay.storage.sources import Found, PassedOver
 from replay.store import EventStore
 from replay_parsers.parser import Request
 from replay_parsers.records import Records
@@ -233,18 +235,126 @@ def test_it_ends_when_nothing_is_new_or_when_it_is_asked_to(store: EventStore, l
 
 def test_many_small_parts_are_merged_on_the_way(store: EventStore, logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "TIDY_AFTER", 4)
+    monkeypatch.setattr(following, "TIDY_SHARE", math.inf)  # however slow the machine, it is merged in time
     (logs / "other.log").write_text(toy.log(*toy.losses(0, 5)))
     store.ingest([logs])
     others = {path for path in toy.snapshot(store.folder) if "run=other/" in path}
     path = logs / "a.log"
     path.write_text(toy.log())
     at = 0
-    for _ in store.follow([logs], interval=0.001, idle=0.2):
+    for _ in store.follow([logs], interval=0.001, idle=0.01):
         if at < 60:
             with path.open("a") as stream:
                 stream.write(toy.lines(*toy.losses(at, at + 1)))
             at += 1
     parts = [name for name in toy.snapshot(store.folder) if name.startswith("scalars/run=a/")]
-    assert 1 <= len(parts) < 30
+    assert 1 <= len(parts) <= 8
     assert store.scalars("a")["step"].tolist() == list(range(60))
     assert others <= toy.snapshot(store.folder).keys(), "what is not followed stays as it is"
+
+
+class Clock(threading.Event):
+    """A time that passes only while a follower waits for the next look, or where a test lets it pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def wait(self, timeout: float | None = None) -> bool:
+        assert timeout is not None
+        self.now += timeout
+        return self.is_set()
+
+
+class Simulated:
+    """A follower of one source, of which there is something new at a look whenever it has another length.
+
+    ``look_takes`` and ``tidying_takes`` are seconds; ``in_a_look`` and ``in_tidying`` are called while it goes on.
+    """
+
+    def __init__(self, *, look_takes: float = 0.0, tidying_takes: float = 0.0) -> None:
+        self.clock = Clock()
+        self.look_takes, self.tidying_takes = look_takes, tidying_takes
+        self.length = 0
+        self.looks = 0
+        self.seen: list[int] = []
+        self.tidied: list[float] = []
+        self.in_a_look: Callable[[], None] = lambda: None
+        self.in_tidying: Callable[[], None] = lambda: None
+
+    def grow(self, most: int) -> None:
+        self.length = min(self.length + 1, most)
+
+    def follow(self, *, idle: float | None) -> Iterator[IngestReport]:
+        return following.follow(
+            self._look, self._read, self._tidy, interval=1.0, idle=idle, stop=self.clock, clock=self.clock
+        )
+
+    def _look(self) -> list[PassedOver]:
+        self.looks += 1
+        found = [PassedOver(source="a", reason=f"{self.length} bytes")]
+        self.clock.now += self.look_takes
+        self.in_a_look()
+        return found
+
+    def _read(self, found: Sequence[Found], memory: following.Memory) -> IngestReport:  # noqa: ARG002
+        (one,) = found
+        assert isinstance(one, PassedOver)
+        self.seen.append(int(one.reason.split()[0]))
+        return IngestReport([SourceReport(source="a", status="extended")])
+
+    def _tidy(self, grown: set[str]) -> None:
+        assert grown == {"a"}
+        self.tidied.append(self.clock.now)
+        self.clock.now += self.tidying_takes
+        self.in_tidying()
+
+
+def test_merging_keeps_to_its_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "TIDY_AFTER", 4)
+    takes = 10.0
+    follower = Simulated(tidying_takes=takes)
+    begun = follower.clock.now
+    for _ in follower.follow(idle=None):
+        follower.grow(2_000)
+        if follower.length == 2_000:
+            follower.clock.set()
+    assert follower.tidied[0] - begun == 3.0, "the first is not waited for"
+    for number, at in enumerate(follower.tidied):
+        assert number * takes <= following.TIDY_SHARE * (at - begun), "what was spent until then"
+    rests = [later - earlier for earlier, later in itertools.pairwise(follower.tidied)]
+    assert len(rests) > 5
+    assert max(rests) < 1.1 * takes / following.TIDY_SHARE, "nor does it rest longer than it must"
+
+
+def test_what_comes_while_a_report_is_dealt_with_is_seen_however_long_that_takes() -> None:
+    follower = Simulated()
+    for _ in follower.follow(idle=5.0):
+        follower.clock.now += 3600.0
+        follower.grow(7)
+    assert follower.seen == list(range(8))
+    assert follower.clock.now == 1000.0 + 8 * 3600.0 + 7 * 1.0 + 5.0, "and then nothing was new for as long as told"
+
+
+def test_what_comes_while_parts_are_merged_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "TIDY_AFTER", 1)
+    monkeypatch.setattr(following, "TIDY_SHARE", math.inf)
+    follower = Simulated(tidying_takes=3600.0)
+    follower.in_tidying = lambda: follower.grow(7)
+    assert len(list(follower.follow(idle=5.0))) == 8
+    assert follower.seen == list(range(8))
+
+
+def test_what_comes_while_a_look_goes_on_is_seen_by_the_next() -> None:
+    follower = Simulated(look_takes=60.0)
+    follower.in_a_look = lambda: follower.grow(1) if follower.looks == 2 else None
+    list(follower.follow(idle=5.0))
+    assert follower.seen == [0, 1]
+
+
+def test_without_idle_seconds_it_looks_once_however_long_that_takes() -> None:
+    follower = Simulated(look_takes=60.0)
+    assert len(list(follower.follow(idle=0))) == follower.looks == 1

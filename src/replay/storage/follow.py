@@ -18,7 +18,8 @@ from replay.storage.sources import Found, PassedOver
 TIDY_AFTER = 256
 """So many readings of grown files leave as many small parts, which are then merged."""
 
-_TIDY_SHARE = 0.05
+TIDY_SHARE = 0.05
+"""Merging takes at most this share of a follower's time: after it, there is none for as long as makes up for it."""
 
 Stamp = tuple[object, ...]
 
@@ -48,34 +49,48 @@ def follow(
     idle: float | None,
     stop: threading.Event,
     memory: Memory | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[IngestReport]:
     """A report whenever something was new, until ``stop`` is set, or nothing was new for ``idle`` seconds.
 
     ``look`` finds the sources, ``read`` reads what is new of some, ``tidy`` merges the parts of some; ``memory`` is
-    that of an earlier follower, to go on from.
+    that of an earlier follower, to go on from.  ``clock`` tells the seconds.
     """
     memory = {} if memory is None else memory
     grown: list[str] = []
-    last_news = time.monotonic()
-    tidy_from = last_news
+    quiet_since = tidy_from = clock()
     while True:
-        stamped = [(one, _stamp(one)) for one in look()]
-        changed = [(one, stamp) for one, stamp in stamped if _remembered(memory, one).stamp != stamp]
-        if changed:
-            report = _news(read([one for one, _ in changed], memory), memory)
-            for one, stamp in changed:
-                memory[one.source].looked_at(stamp)
-            if report.sources:
-                last_news = time.monotonic()
-                grown += [one.source for one in report.sources if one.status == "extended"]
-                yield report
-        now = time.monotonic()
-        if len(grown) >= TIDY_AFTER and now >= tidy_from:
+        # What comes after this look began is only seen by the next one.
+        seen_until = clock()
+        report = _whats_new(look(), read, memory)
+        if report is not None:
+            grown += [one.source for one in report.sources if one.status == "extended"]
+            yield report
+        begun = clock()
+        if len(grown) >= TIDY_AFTER and begun >= tidy_from:
             tidy(set(grown))
             grown = []
-            tidy_from = time.monotonic() + (time.monotonic() - now) / _TIDY_SHARE
-        if stop.is_set() or (idle is not None and now - last_news >= idle) or stop.wait(interval):
+            ended = clock()
+            tidy_from = ended + (ended - begun) / TIDY_SHARE
+        if report is not None:
+            # Nobody looked while the report was dealt with, so that was no time in which nothing was new.
+            quiet_since = seen_until = clock()
+        if stop.is_set() or (idle is not None and seen_until - quiet_since >= idle) or stop.wait(interval):
             return
+
+
+def _whats_new(
+    found: Iterable[Found], read: Callable[[Sequence[Found], Memory], IngestReport], memory: Memory
+) -> IngestReport | None:
+    """Read what has changed since ``memory`` was told of it; None when there is nothing to say of it."""
+    stamped = [(one, _stamp(one)) for one in found]
+    changed = [(one, stamp) for one, stamp in stamped if _remembered(memory, one).stamp != stamp]
+    if not changed:
+        return None
+    report = _news(read([one for one, _ in changed], memory), memory)
+    for one, stamp in changed:
+        memory[one.source].looked_at(stamp)
+    return report if report.sources else None
 
 
 def _remembered(memory: Memory, one: Found) -> Followed:
