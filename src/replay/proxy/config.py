@@ -350,7 +350,10 @@ class Fault:
 
 @dataclass(frozen=True, kw_only=True)
 class ProxyConfig:
-    """One proxy run: everything that decides its bits, save the thread count and the torch build."""
+    """One proxy run: everything that decides its bits, save the thread count and the torch build.
+
+    ``compiled``: let torch.compile make the forward and backward pass (:mod:`replay.proxy.compilation`).
+    """
 
     seed: int = 0
     steps: int = 1000
@@ -360,6 +363,7 @@ class ProxyConfig:
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     precision: PrecisionConfig = field(default_factory=PrecisionConfig)
     faults: tuple[Fault, ...] = ()
+    compiled: bool = False
 
     def __post_init__(self) -> None:
         require(0 <= self.seed < 2**63, f"seed must be an integer from 0 to 2^63 - 1, not {self.seed}")

@@ -18,6 +18,7 @@ import math
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F  # noqa: N812 (its name everywhere)
@@ -195,8 +196,21 @@ class Observed:
     activation_norm: list[Tensor] = field(default_factory=list)
 
 
-_ENTROPY_SEQUENCES = 2
+ENTROPY_SEQUENCES = 2
 """Sequences of a batch whose attention entropy is measured: the whole batch would cost as much as the softmax."""
+
+
+def attention_logits(query: Tensor, key: Tensor, config: ModelConfig) -> Tensor:
+    """Queries and keys [B x H, T, K] -> scaled products, -inf where the key is later than the query, [B x H, T, T]."""
+    c, time = config, query.shape[1]
+    bias = _attention_bias(time, c.heads if c.positions == "alibi" else 0)
+    if bias.dim() == 3:
+        bias = bias.repeat(len(query) // c.heads, 1, 1)
+    if torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu") == torch.float16:
+        # A product that overflowed to +inf must not turn a masked logit into inf - inf.
+        scores = torch.bmm(query * c.head_width**-0.5, key.transpose(1, 2))
+        return scores.masked_fill(bias == -math.inf, -math.inf) + bias
+    return torch.baddbmm(bias, query, key.transpose(1, 2), alpha=c.head_width**-0.5)
 
 
 def attention(x: Tensor, name: str, p: Parameters, config: ModelConfig, observed: Observed | None) -> Tensor:
@@ -213,18 +227,15 @@ def attention(x: Tensor, name: str, p: Parameters, config: ModelConfig, observed
     if c.key_value_heads < c.heads:
         repeats = c.heads // c.key_value_heads
         key, value = key.repeat_interleave(repeats, dim=1), value.repeat_interleave(repeats, dim=1)
-    scores = (query * c.head_width**-0.5) @ key.transpose(-2, -1)  # [B, H, T, T]
-    bias = _attention_bias(time, c.heads if c.positions == "alibi" else 0)
-    if scores.dtype == torch.float16:
-        # A product that overflowed to +inf must not turn a masked logit into inf - inf.
-        scores = scores.masked_fill(bias == -math.inf, -math.inf)
-    scores = scores + bias
+    query, key, value = (part.reshape(batch * c.heads, time, c.head_width) for part in (query, key, value))
+    scores = attention_logits(query, key, c)  # [B x H, T, T]
     weights = scores.softmax(dim=-1)
     if observed is not None:
         observed.attention_logit_max.append(scores.detach().max())
-        some = weights.detach()[:_ENTROPY_SEQUENCES].float()
+        some = weights.detach()[: ENTROPY_SEQUENCES * c.heads].float()
         observed.attention_entropy.append(-torch.special.xlogy(some, some).sum(dim=-1).mean())
-    mixed = (weights.type_as(value) @ value).transpose(1, 2).reshape(batch, time, c.width)
+    mixed = torch.bmm(weights.type_as(value), value).view(batch, c.heads, time, c.head_width)
+    mixed = mixed.transpose(1, 2).reshape(batch, time, c.width)
     return linear(mixed, f"{name}.output", p)
 
 
@@ -282,7 +293,11 @@ def forward(
     p: Parameters, tokens: Tensor, config: ModelConfig, observed: Observed | None = None, grad_scale: float = 1.0
 ) -> Tensor:
     """Tokens [B, T] -> logits [B, T, V]; what happens on the way is written into ``observed`` where one is given."""
-    x = embed(tokens, p, config, grad_scale)
+    return transform(p, embed(tokens, p, config, grad_scale), config, observed)
+
+
+def transform(p: Parameters, x: Tensor, config: ModelConfig, observed: Observed | None = None) -> Tensor:
+    """Embedded tokens [B, T, D] -> logits [B, T, V]: all of :func:`forward` behind the embedding."""
     for layer in range(config.depth):
         x = block(x, f"layer{layer}", p, config, observed)
         if observed is not None:
@@ -315,3 +330,18 @@ def losses(logits: Tensor, targets: Tensor, weights: Tensor, z_loss: float = 0.0
     each = log_z - logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
     penalised = each if z_loss == 0.0 else each + z_loss * log_z.square()
     return Losses((penalised * weights).sum() / weights.sum(), each.detach(), log_z.detach())
+
+
+class Pass(NamedTuple):
+    """A training step's forward pass: ``logits`` [B, T, V], their ``losses``, and what was ``observed`` on the way."""
+
+    logits: Tensor
+    losses: Losses
+    observed: Observed
+
+
+def training_pass(p: Parameters, x: Tensor, targets: Tensor, weights: Tensor, config: ModelConfig) -> Pass:
+    """Embedded tokens [B, T, D], targets and weights [B, T] -> the step's forward pass."""
+    observed = Observed()
+    logits = transform(p, x, config, observed)
+    return Pass(logits, losses(logits, targets, weights, config.z_loss), observed)

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from replay.proxy import checkpoint, data, model, observation
 from replay.proxy.checkpoint import Checkpoint, CheckpointError
+from replay.proxy.compilation import compiled_pass
 from replay.proxy.config import ConfigError, ProxyConfig
 from replay.proxy.data import Purpose
 from replay.proxy.optimisation import Optimizer, ParameterVector, clip_gradient, learning_rate
@@ -195,11 +196,10 @@ class Training:
         self._break("weight_bit", "optimizer_lost")
         batch = data.training_batch(self.config, self.step + self.data_offset)
         inputs, targets, weights = (torch.from_numpy(array) for array in (batch.inputs, batch.targets, batch.weights))
-        observed = model.Observed()
-        c = self.config.model
+        training_pass = compiled_pass() if self.config.compiled else model.training_pass
         with self.precision.autocast():
-            logits = model.forward(self.vector.named, inputs, c, observed, self.embedding_grad_scale)
-            losses = model.losses(logits, targets, weights, c.z_loss)
+            embedded = model.embed(inputs, self.vector.named, self.config.model, self.embedding_grad_scale)
+            logits, losses, observed = training_pass(self.vector.named, embedded, targets, weights, self.config.model)
         self.precision.backward(losses.total, self.optimizer)
         self._break("gradient_bit")
         seen = self._observer.before_step(losses, logits, weights, batch.second, observed)
