@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from time import perf_counter
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from growth import grows_with_its_size
 from replay.storage.ledger import Entry, Part, Snapshot, chain, resolve
 
 
@@ -90,22 +91,38 @@ def test_why_a_source_is_not_read_counts_until_it_is() -> None:
     assert resolve([failed, entry(0), skipped]).entries == (entry(0),)
 
 
+def sweep(runs: int) -> Snapshot:
+    """A store of so many runs, one source each."""
+    return Snapshot(
+        [
+            Entry(
+                source=f"{number:05d}",
+                status="ingested",
+                end=1,
+                parts=tuple(
+                    Part(table=table, path=f"{table}/{number}", run=f"r{number}") for table in ("runs", "scalars")
+                ),
+            )
+            for number in range(runs)
+        ]
+    )
+
+
+def ask_of_every_run(snapshot: Snapshot) -> None:
+    runs = snapshot.runs()
+    assert len(runs) == len({snapshot.basis(run) for run in runs})
+    assert all(len(snapshot.parts("runs", run)) == len(snapshot.sources(run)) == 1 for run in runs)
+
+
 def test_what_is_known_of_a_run_is_found_in_a_store_of_many() -> None:
-    """A sweep of 8,000 runs, one source each: every run is asked for its parts, and what they are."""
-    entries = [
-        Entry(
-            source=f"{number:05d}",
-            status="ingested",
-            end=1,
-            parts=tuple(Part(table=table, path=f"{table}/{number}", run=f"r{number}") for table in ("runs", "scalars")),
-        )
-        for number in range(8_000)
-    ]
-    snapshot = Snapshot(entries)
-    start = perf_counter()
-    assert len(snapshot.runs()) == len({snapshot.basis(run) for run in snapshot.runs()}) == 8_000
+    snapshot = sweep(8_000)
+    assert len(snapshot.runs()) == 8_000
     assert [part.path for _, part in snapshot.parts("scalars", "r17")] == ["scalars/17"]
-    assert all(len(snapshot.parts("runs", run)) == len(snapshot.sources(run)) == 1 for run in snapshot.runs())
-    assert perf_counter() - start < 5, "time grows with the square of the number of runs"
     assert snapshot.parts("runs", "nobody") == [] == snapshot.sources("nobody")
     assert len(snapshot.parts("runs")) == 8_000
+
+    def asking(runs: int) -> Callable[[], object]:
+        many = sweep(runs)
+        return lambda: ask_of_every_run(many)
+
+    assert grows_with_its_size(asking, 8_000)
