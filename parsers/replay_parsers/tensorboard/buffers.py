@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,6 +25,14 @@ from replay_parsers.tensorboard.layout import (
 ROWS_A_PIECE = 2_000_000
 """Rows after which a piece is given out: 64 MB of columns."""
 
+_COLUMNS: dict[int, np.dtype[Any]] = {  # the widest first, so that each begins at a multiple of its width
+    layout.STEP_COLUMN: np.dtype(np.int64),
+    layout.TIME_COLUMN: np.dtype(np.int64),
+    layout.VALUE_COLUMN: np.dtype(np.float64),
+    layout.TAG_COLUMN: np.dtype(np.int32),
+    layout.SEGMENT_COLUMN: np.dtype(np.int32),
+}
+_ROW_BYTES = sum(kind.itemsize for kind in _COLUMNS.values())
 _SPARE_ROWS = 1024  # so that the last event of a piece, with its many values, does not make the columns grow
 _FEWEST_TAGS = 64
 _NAME_BYTES_A_TAG = 64
@@ -49,48 +58,69 @@ class Job:
         self._fields[offset >> 3] = value
 
 
+class _Lent:
+    """Memory that arrays of a piece show: once the last of them is gone, so is this, and the memory is free again."""
+
+    def __init__(self, memory: NDArray[np.uint8]) -> None:
+        self._memory = memory
+        self.__array_interface__ = memory.__array_interface__
+
+
 class Columns:
     """Room for the rows of a piece; it grows, and the filled part is given out as :class:`Scalars`."""
 
     def __init__(self, job: Job, rows: int) -> None:
         self._job = job
+        self._lent: weakref.ref[_Lent] | None = None
         self._allocate(min(rows, ROWS_A_PIECE) + _SPARE_ROWS)
 
     def _allocate(self, capacity: int) -> None:
         # Memory that is not written to costs nothing, so a generous estimate does no harm.
-        self._tag = np.empty(capacity, np.int32)
-        self._segment = np.empty(capacity, np.int32)
-        self._step = np.empty(capacity, np.int64)
-        self._wall_time = np.empty(capacity, np.int64)
-        self._value = np.empty(capacity, np.float64)
-        job = self._job
-        job[layout.TAG_COLUMN] = address_of(self._tag)
-        job[layout.SEGMENT_COLUMN] = address_of(self._segment)
-        job[layout.STEP_COLUMN] = address_of(self._step)
-        job[layout.TIME_COLUMN] = address_of(self._wall_time)
-        job[layout.VALUE_COLUMN] = address_of(self._value)
+        self._capacity = capacity
+        self._memory = np.empty(capacity * _ROW_BYTES, np.uint8)
+        job, address = self._job, address_of(self._memory)
+        for field, kind in _COLUMNS.items():
+            job[field] = address
+            address += capacity * kind.itemsize
         job[layout.ROW_CAPACITY] = capacity
         job[layout.ROW_LIMIT] = ROWS_A_PIECE
 
-    def _columns(self) -> list[NDArray[Any]]:
-        return [self._tag, self._segment, self._step, self._wall_time, self._value]
+    def _arrays(self, memory: NDArray[np.uint8]) -> list[NDArray[Any]]:
+        """The columns in the order of :data:`_COLUMNS`, with all their room."""
+        arrays, begin = [], 0
+        for kind in _COLUMNS.values():
+            end = begin + self._capacity * kind.itemsize
+            arrays.append(memory[begin:end].view(kind))
+            begin = end
+        return arrays
 
     def grow(self) -> None:
         """Double the room, keeping the rows; beyond what a piece needs only for an event that needs more."""
-        before, room, enough = self._columns(), len(self._tag), ROWS_A_PIECE + _SPARE_ROWS
+        before, room, enough = self._arrays(self._memory), self._capacity, ROWS_A_PIECE + _SPARE_ROWS
         doubled = 2 * room + _SPARE_ROWS
         self._allocate(min(doubled, enough) if room < enough else doubled)
-        for old, new in zip(before, self._columns(), strict=True):
+        for old, new in zip(before, self._arrays(self._memory), strict=True):
             new[: len(old)] = old
 
-    def take(self, tags: tuple[str, ...], *, more: bool) -> Scalars:
-        """The rows written so far, which become the caller's; with ``more`` to come, room is made anew."""
+    def take(self, tags: tuple[str, ...]) -> Scalars:
+        """The rows written so far, which become the caller's."""
         rows = self._job[layout.ROWS]
-        taken = [column[:rows] if 4 * rows > len(column) else column[:rows].copy() for column in self._columns()]
+        lent = _Lent(self._memory)
+        self._lent = weakref.ref(lent)
+        columns = [column[:rows] for column in self._arrays(np.asarray(lent))]
+        if 4 * rows <= self._capacity:
+            columns = [column.copy() for column in columns]
+        step, wall_time, value, tag, segment = columns
+        return Scalars(tags=tags, tag=tag, segment=segment, step=step, wall_time=wall_time, value=value)
+
+    def begin_piece(self) -> None:
+        """Make room for further rows: where those of the last piece were if nobody holds these any more.
+
+        New memory costs as much as decoding into it, since the system clears it first.
+        """
         self._job[layout.ROWS] = 0
-        if more:
+        if self._capacity < ROWS_A_PIECE + _SPARE_ROWS or (self._lent is not None and self._lent() is not None):
             self._allocate(ROWS_A_PIECE + _SPARE_ROWS)
-        return Scalars(tags=tags, tag=taken[0], segment=taken[1], step=taken[2], wall_time=taken[3], value=taken[4])
 
 
 class TagTable:

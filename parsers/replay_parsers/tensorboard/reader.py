@@ -106,7 +106,8 @@ class Reading:
             if status == NEED_INPUT:
                 going_on = self._more_input()
             elif status == PIECE_FULL:
-                yield self._piece(more=True)
+                yield self._piece()
+                self._columns.begin_piece()
             elif status == COLUMNS_FULL:
                 self._columns.grow()
             elif status == TAGS_FULL:
@@ -119,10 +120,10 @@ class Reading:
                 going_on = self._resynchronise(status)
         if self._window.failure:
             self._tell_failure()
-        yield self._piece(more=False)
+        yield self._piece()
 
-    def _piece(self, *, more: bool) -> Records:
-        scalars = self._columns.take(self._tags.take_piece(), more=more)
+    def _piece(self) -> Records:
+        scalars = self._columns.take(self._tags.take_piece())
         end = self._window.offset_of(self._job[CURSOR])
         start, self._start = self._start, end
         problems, lost_bytes, lost_records = self._ledger.take()

@@ -24,8 +24,19 @@ from replay.storage.layout import digest
 # faster and larger ones pack better.
 ROW_GROUP_ROWS = 200_000
 
-_SCALAR_ENCODING = {"step": "DELTA_BINARY_PACKED", "wall_time": "BYTE_STREAM_SPLIT", "value": "BYTE_STREAM_SPLIT"}
-_SCALAR_DICTIONARIES = ["source", "segment", "tag"]
+_SCALAR_OPTIONS = {
+    "use_dictionary": ["source", "tag"],
+    "column_encoding": {
+        "segment": "PLAIN",
+        "step": "DELTA_BINARY_PACKED",
+        "wall_time": "DELTA_BINARY_PACKED",
+        "value": "BYTE_STREAM_SPLIT",
+    },
+    # Of the columns by which groups of rows are passed over; Arrow takes as long for them as for packing the column.
+    "write_statistics": ["tag", "step", "wall_time"],
+    # Arrow goes through a whole dictionary once a batch.
+    "write_batch_size": 1 << 16,
+}
 
 
 VERIFIED_WHOLE = 8 << 20
@@ -74,7 +85,7 @@ def serialise_scalars(groups: Iterable[pa.Table], schema: pa.Schema) -> bytes:
 
 def write_scalars(groups: Iterable[pa.Table], schema: pa.Schema, sink: Any) -> None:
     """Write ``groups`` of scalars to ``sink``, a stream, each as one row group."""
-    with _writer(sink, schema, use_dictionary=_SCALAR_DICTIONARIES, column_encoding=_SCALAR_ENCODING) as writer:
+    with _writer(sink, schema, **_SCALAR_OPTIONS) as writer:
         for group in groups:
             writer.write_table(group, row_group_size=max(1, len(group)))
 

@@ -229,6 +229,7 @@ class _Reading:
         try:
             for records in self.how.parser.read(request):
                 self._keep(records)
+                del records  # the parser can use its memory again
                 yield self.position
         except StoreError:
             raise

@@ -100,7 +100,7 @@ def _sorted(table: pa.Table) -> pa.Table:
         return table
     tags = table["tag"].chunk(0)
     rank = np.argsort(np.argsort(np.array(tags.dictionary.to_pylist(), dtype=object))).astype(np.int32)
-    order = sorted_rows(rank[np.asarray(tags.indices)], table["step"].to_numpy())
+    order, _ = sorted_rows(rank[np.asarray(tags.indices)], table["step"].to_numpy())
     in_order = bool(np.all(order[1:] > order[:-1]))
     return table if in_order else table.take(pa.array(order))
 

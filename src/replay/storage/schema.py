@@ -39,19 +39,20 @@ EVENTS = pa.schema(
 # Without `run`, as above.
 SCALARS = pa.schema(
     [
-        ("source", pa.string()),
-        ("segment", pa.int32()),
-        ("tag", pa.string()),
-        ("step", pa.int64()),
-        ("wall_time", TIME),
-        ("value", pa.float64()),
+        # Only a time can be missing; of columns that cannot lack a value Parquet does not note for each that it is there.
+        pa.field("source", pa.string(), nullable=False),
+        pa.field("segment", pa.int32(), nullable=False),
+        pa.field("tag", pa.string(), nullable=False),
+        pa.field("step", pa.int64(), nullable=False),
+        pa.field("wall_time", TIME),
+        pa.field("value", pa.float64(), nullable=False),
     ]
 )
 
 NAME = pa.dictionary(pa.int32(), pa.string())
 
 # The same with names as Arrow's dictionaries, which Parquet takes over without looking at each row.
-SCALARS_ON_DISK = pa.schema([(one.name, NAME if one.type == pa.string() else one.type) for one in SCALARS])
+SCALARS_ON_DISK = pa.schema([one.with_type(NAME) if one.type == pa.string() else one for one in SCALARS])
 
 RUNS = pa.schema(
     [
