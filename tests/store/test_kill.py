@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import subprocess
 import sys
-import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import toy
 import replay
 from replay.store import EventStore
 
-SCRIPT = Path(__file__).parent / "ingest_slowly.py"
+SCRIPT = Path(__file__).parent / "ingest_apart.py"
 
 
 @pytest.fixture
@@ -35,43 +36,83 @@ def many_logs(logs: Path) -> Path:
     return logs
 
 
-def start(store: Path, logs: Path, pause: float) -> subprocess.Popen[str]:
-    """An ingest in a process of its own, past its imports."""
-    process = subprocess.Popen(
-        [sys.executable, str(SCRIPT), str(store), str(pause), str(logs)],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(SCRIPT.parent)},
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    return process
+class Ingest:
+    """An ingest in a process of its own, past its imports; ``how`` it goes is told in ``ingest_apart``."""
+
+    def __init__(self, how: str, store: Path, logs: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, str(SCRIPT), how, str(store), str(logs)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(SCRIPT.parent)},
+        )
+        assert self.says() == "ready"
+
+    def says(self) -> str:
+        """The next line that it prints, nothing once it has ended."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().rstrip("\n")
+
+    def go_on(self) -> None:
+        """Let one that goes step by step do the next."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def end(self) -> str:
+        """Let it go on to its end without a stop: what it still says.  That it was killed is told by its status."""
+        said, _ = self.process.communicate()
+        return said
 
 
-def finish(store: Path, logs: Path) -> dict[str, bytes]:
+@pytest.fixture
+def ingest() -> Iterator[Callable[[str, Path, Path], Ingest]]:
+    """Begin an ingest; none outlives the test."""
+    begun: list[Ingest] = []
+
+    def begin(how: str, store: Path, logs: Path) -> Ingest:
+        begun.append(Ingest(how, store, logs))
+        return begun[-1]
+
+    yield begin
+    for one in begun:
+        one.process.kill()
+        one.process.communicate()
+
+
+Begin = Callable[[str, Path, Path], Ingest]
+
+
+def undisturbed(ingest: Begin, store: Path, logs: Path) -> dict[str, bytes]:
     """Ingest undisturbed, and what the store then is."""
-    process = start(store, logs, 0)
-    assert process.wait(60) == 0
+    one = ingest("freely", store, logs)
+    one.end()
+    assert one.process.returncode == 0
     return toy.snapshot(store)
 
 
-def test_an_ingest_killed_again_and_again_ends_as_one_undisturbed(many_logs: Path, tmp_path: Path) -> None:
-    undisturbed = finish(tmp_path / "undisturbed", many_logs)
+def test_an_ingest_killed_again_and_again_ends_as_one_undisturbed(
+    ingest: Begin, many_logs: Path, tmp_path: Path
+) -> None:
+    calls = int(ingest("counting", tmp_path / "undisturbed", many_logs).end())
+    whole = replay.open(tmp_path / "undisturbed")
+    whole.derive()
     chance = random.Random(20220620)
     store = tmp_path / "killed"
-    kills = 0
+    kills, known = 0, set()
     for _ in range(7):
-        process = start(store, many_logs, 0.01)
-        try:
-            process.wait(chance.uniform(0.0, 0.3))
-        except subprocess.TimeoutExpired:
-            process.kill()
-            kills += 1
-        process.wait()
+        one = ingest(str(chance.randrange(calls // 3)), store, many_logs)
+        one.end()
+        kills += one.process.returncode == -signal.SIGKILL
         for query in (EventStore.runs, EventStore.events, EventStore.ledger, EventStore.problems):
             query(replay.open(store))
+        known.add(len(replay.open(store).ledger()))
     assert kills >= 3, "the kills must fall into the ingest, or nothing is tested"
-    assert finish(store, many_logs) == undisturbed
+    assert any(0 < sources < len(whole.ledger()) for sources in known), "and between what it commits"
+    undisturbed(ingest, store, many_logs)
+    replay.open(store).derive()
+    assert toy.snapshot(store) == toy.snapshot(whole.folder)
 
 
 def test_an_ingest_that_stops_after_any_number_of_writes_is_completed(
@@ -101,26 +142,42 @@ def test_an_ingest_that_stops_after_any_number_of_writes_is_completed(
         assert toy.snapshot(store) == expected
 
 
-def test_writers_at_the_same_time_end_as_one(many_logs: Path, tmp_path: Path) -> None:
-    undisturbed = finish(tmp_path / "undisturbed", many_logs)
-    writers = [start(tmp_path / "shared", many_logs, pause) for pause in (0.002, 0.003, 0.0)]
-    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
+def test_writers_at_the_same_time_end_as_one(ingest: Begin, many_logs: Path, tmp_path: Path) -> None:
+    alone = undisturbed(ingest, tmp_path / "undisturbed", many_logs)
+    writers = [ingest("step by step", tmp_path / "shared", many_logs) for _ in range(3)]
+    rounds, at_work = 0, writers
+    while at_work := [writer for writer in at_work if writer.says() == "piece"]:
+        rounds += 1
+        for writer in at_work:
+            writer.go_on()
+    assert rounds > 30, "each reads all, since none has done before the others"
+    for writer in writers:
+        writer.end()
+    assert [writer.process.returncode for writer in writers] == [0, 0, 0]
     store = replay.open(tmp_path / "shared")
     assert store.scalars("run-0").equals(replay.open(tmp_path / "undisturbed").scalars("run-0"))
     store.compact()
     replay.open(tmp_path / "undisturbed").compact()
-    assert toy.snapshot(tmp_path / "shared") == toy.snapshot(tmp_path / "undisturbed") != undisturbed
+    assert toy.snapshot(tmp_path / "shared") == toy.snapshot(tmp_path / "undisturbed") != alone
 
 
-def test_writers_that_see_a_file_at_different_lengths_tell_no_row_twice(logs: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("pieces", [1, 5, 12])
+def test_writers_that_see_a_file_at_different_lengths_tell_no_row_twice(
+    ingest: Begin, logs: Path, tmp_path: Path, pieces: int
+) -> None:
     path = logs / "a.log"
     path.write_text(toy.log(*toy.losses(0, 120), piece=10))
-    slow = start(tmp_path / "store", logs, 0.02)
-    time.sleep(0.05)
+    slow = ingest("step by step", tmp_path / "store", logs)
+    for _ in range(pieces - 1):
+        assert slow.says() == "piece"
+        slow.go_on()
+    assert slow.says() == "piece"
     with path.open("a") as stream:
         stream.write(toy.lines(*toy.losses(120, 150)))
-    quick = start(tmp_path / "store", logs, 0)
-    assert (quick.wait(60), slow.wait(60)) == (0, 0)
+    quick = ingest("freely", tmp_path / "store", logs)
+    quick.end()
+    slow.end()
+    assert (quick.process.returncode, slow.process.returncode) == (0, 0)
     store = replay.open(tmp_path / "store")
     assert list(store.scalars("a")["step"]) == list(range(150))
     store.ingest([logs])
