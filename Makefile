@@ -4,7 +4,7 @@ BIN := .venv/bin
 REPORTS := reports
 STORE := replay-store
 
-.PHONY: bench demo test test-slow lint types browser eval-chronicles verify-failures clean eval-chronicles
+.PHONY: bench demo test test-slow lint types browser eval-chronicles verify-failures proxy-tables clean
 
 # Installed again whenever the declared or the tested versions change.
 .venv/installed: pyproject.toml constraints.txt
@@ -42,6 +42,14 @@ eval-chronicles: .venv/installed
 # The proxy's catalogue of failures on fresh seeds; stopped, it goes on where it stopped.
 verify-failures: .venv/installed
 	$(BIN)/replay proxy failures verify --jobs 2 --docs docs/failures.md
+
+# The proxy's other tables: learning rates, PaLM's choices, vital signs, parts of checkpoints, number formats.
+proxy-tables: .venv/installed
+	$(BIN)/replay proxy sweep --seeds 8 --jobs 2 --docs docs/proxy-learning-rates.md
+	$(BIN)/replay proxy sweep --palm --seeds 8 --jobs 2 --docs docs/proxy-palm-switches.md
+	$(BIN)/replay proxy failures show second-moment-lag --seed 2000 --docs docs/proxy-vital-signs.md
+	$(BIN)/replay proxy checkpoints --seeds 8 --jobs 2 --docs docs/proxy-checkpoints.md
+	$(BIN)/replay precision --docs docs/proxy-precision.md
 
 # Speed and memory of ingestion beside other tools, into docs/performance.md; BENCH="--rows 100000" is a tenth of it.
 BENCH ?= --ten-million

@@ -11,8 +11,9 @@ from click.testing import CliRunner, Result
 
 from replay.errors import ReplayError
 from replay.proxy import ProxyConfig, sweep
-from replay.proxy.commands import precision_command, proxy_commands
+from replay.proxy.commands import proxy_commands
 from replay.proxy.runs import forgetting, train
+from replay.proxy.table_commands import precision_command
 from replay.proxy.training import Training
 
 SMALL = ["--set", "model.width=16", "--set", "model.depth=1", "--set", "model.heads=2", "--set", "data.batch_size=2"]
@@ -103,9 +104,10 @@ def test_the_sweep_and_its_sensitivity() -> None:
     worse, better = rows[0].loss, rows[1].loss
     assert better < worse
     found = sweep.learning_rate_sensitivity(rows, initial_loss=3.78)
-    assert found == {"plain": pytest.approx((worse - better) / 2)}
+    assert found == {"plain": [pytest.approx((worse - better) / 2)]}
     lost = [*rows, sweep.SweepRow("plain", 1.0, 0, float("nan"), 0.0, 0.0, 0, 0.0)]
-    assert sweep.learning_rate_sensitivity(lost, 3.78)["plain"] == pytest.approx((worse + better + 3.78) / 3 - better)
+    found = sweep.learning_rate_sensitivity(lost, 3.78)
+    assert found == {"plain": [pytest.approx((worse + better + 3.78) / 3 - better)]}
 
 
 def test_every_palm_switch_trains() -> None:

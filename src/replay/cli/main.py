@@ -18,7 +18,8 @@ from replay.cli.history import audit_command, precedents_command, statistics_com
 from replay.cli.ingest import ingest_command
 from replay.cli.options import common, kinds, known_run, local_path, moment, open_store, show
 from replay.cli.options import steps as steps_range
-from replay.proxy.commands import precision_command, proxy_commands
+from replay.proxy.commands import proxy_commands
+from replay.proxy.table_commands import precision_command
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +16,25 @@ Advance = Callable[..., None]
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs instead of text.")
 FOLDER = click.Path(path_type=Path, file_okay=False)
 FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+def _folder_made(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
+    # Before minutes of training, not behind them.
+    if path is None:
+        return None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.BadParameter(f"{path.parent}: {error.strerror}; name a file in a folder") from error
+    if not os.access(path.parent, os.W_OK):
+        raise click.BadParameter(f"{path.parent} cannot be written into; name a file in another folder")
+    return path
+
+
+DOCS = click.option(
+    "--docs", type=FILE, callback=_folder_made, help="Write the tables into this file, as a page of markdown."
+)
+JOBS = click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
 
 
 def needs_torch() -> None:

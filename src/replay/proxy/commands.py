@@ -1,4 +1,4 @@
-"""The proxy on the command line: ``replay proxy ...`` and ``replay precision``.
+"""The proxy on the command line: ``replay proxy ...``.
 
 torch is imported when a command runs, so that the others work without it.
 """
@@ -16,6 +16,7 @@ import click
 from replay.proxy.command_helpers import FILE, FOLDER, JSON, needs_torch, print_result, progress_bar
 from replay.proxy.config import ConfigError, ProxyConfig
 from replay.proxy.failure_commands import failures_group
+from replay.proxy.table_commands import checkpoints_command, sweep_command
 
 if TYPE_CHECKING:
     from replay.proxy.runs import RunSummary
@@ -27,7 +28,8 @@ def proxy_commands() -> None:
     """Train the proxy transformer, resume it, make it fail on order, sweep its settings."""
 
 
-proxy_commands.add_command(failures_group)
+for _command in (failures_group, sweep_command, checkpoints_command):
+    proxy_commands.add_command(_command)
 
 
 def _settings(pairs: Iterable[str]) -> dict[str, object]:
@@ -167,79 +169,3 @@ def _train_and_tell(
             progress=lambda _, step: advance(step),
         )
     print_result(dataclasses.asdict(summary), as_json)
-
-
-@proxy_commands.command("sweep")
-@click.option("--palm", is_flag=True, help="PaLM's choices one at a time, instead of learning rates.")
-@click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True)
-@click.option("--steps", type=click.IntRange(min=1), default=400, show_default=True)
-@JSON
-def sweep_command(palm: bool, seeds: int, steps: int, as_json: bool) -> None:
-    """Final loss and largest attention logit by learning rate: plain, with QK-norm, with z-loss."""
-    needs_torch()
-    import math
-
-    from replay.proxy import sweep
-
-    runs = (
-        sweep.palm_switches(range(seeds), steps) if palm else sweep.learning_rate_sweep(seeds=range(seeds), steps=steps)
-    )
-    rows = []
-    with progress_bar("training", 0) as advance:
-        for row in runs:
-            rows.append(row)
-            advance(len(rows))
-    means = sweep.mean_rows(rows)
-    if palm:
-        print_result(means, as_json)
-        return
-    sensitivity = sweep.learning_rate_sensitivity(rows, initial_loss=math.log(44))
-    if as_json:
-        print_result({"runs": [dataclasses.asdict(r) for r in rows], "means": means, "sensitivity": sensitivity}, True)
-        return
-    print_result(means, False)
-    click.echo("\nLearning-rate sensitivity (Wortsman et al. 2023 section 2.2), nats:")
-    for variant, value in sensitivity.items():
-        click.echo(f"  {variant}: {value:.3f}")
-
-
-@click.command("precision")
-@click.option("--checkpoint", type=FOLDER, help="A proxy's checkpoint; without it a small run is trained first.")
-@JSON
-def precision_command(checkpoint: Path | None, as_json: bool) -> None:
-    """What fp16 and bf16 lose: range, sums, underflow, swallowed updates, the way of a loss scale."""
-    needs_torch()
-    from replay.proxy import numerics
-    from replay.proxy.recipes import copy_task
-    from replay.proxy.training import Training
-
-    if checkpoint is not None:
-        training = Training.resume(checkpoint)
-    else:
-        training = Training.start(copy_task(0))
-        while training.step < 400:
-            training.advance()
-    gradient = numerics.gradients_of(training)
-    tables: dict[str, list[dict[str, Any]]] = {
-        "formats": _rows(numerics.format_ranges()),
-        "10,000 times 1e-4, summed": _rows(numerics.running_sums()),
-        "gradient elements rounded to zero or infinity, by loss scale": _rows(numerics.underflow(gradient)),
-        "gradient elements by binary exponent": [
-            {"exponent": exponent, "share": share} for exponent, share in numerics.gradient_histogram(gradient)
-        ],
-        "updates swallowed, by learning rate": _rows(numerics.swallowed_updates(training.vector.values)),
-        "loss scale from 2^24 down": [
-            {"step": step, "loss_scale": scale, "withheld": withheld}
-            for step, scale, withheld in numerics.loss_scale_descent()
-        ],
-    }
-    if as_json:
-        print_result(tables, True)
-        return
-    for title, rows in tables.items():
-        click.echo(f"\n{title}")
-        print_result(rows, False)
-
-
-def _rows(values: Iterable[Any]) -> list[dict[str, Any]]:
-    return [dataclasses.asdict(value) for value in values]

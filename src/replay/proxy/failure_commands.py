@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from replay.proxy.command_helpers import FILE, FOLDER, JSON, needs_torch, print_result, progress_bar
+from replay.proxy.command_helpers import DOCS, FOLDER, JOBS, JSON, needs_torch, print_result, progress_bar
 
 
 @click.group("failures")
@@ -33,14 +33,20 @@ def list_command(as_json: bool) -> None:
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--around", type=click.IntRange(min=1), default=10, show_default=True, help="Steps before and behind.")
 @click.option("--control", is_flag=True, help="The same steps of the run without the cause.")
+@DOCS
 @JSON
-def show_command(name: str, seed: int, around: int, control: bool, as_json: bool) -> None:
+def show_command(name: str, seed: int, around: int, control: bool, docs: Path | None, as_json: bool) -> None:
     """The vital signs of one failing run, step by step around where it goes wrong."""
     needs_torch()
+    from replay.proxy import vital_signs
     from replay.proxy.failures import get
-    from replay.proxy.vital_signs import vital_signs
+    from replay.proxy.tables import write_page
 
-    print_result(vital_signs(get(name), seed, around, control), as_json)
+    failure = get(name)
+    signs = vital_signs.examine(failure, seed, around)
+    if docs is not None:
+        write_page(docs, vital_signs.page(failure, seed, around, signs))
+    print_result(signs.control_rows if control else signs.rows, as_json)
 
 
 @failures_group.command("verify")
@@ -48,8 +54,8 @@ def show_command(name: str, seed: int, around: int, control: bool, as_json: bool
 @click.option("--seeds", type=click.IntRange(min=1), default=8, show_default=True, help="Fresh seeds a failure.")
 @click.option("--quick", is_flag=True, help="Only with and without the cause: no cures, no contrasts.")
 @click.option("--folder", type=FOLDER, default=Path("build/failures"), show_default=True, help="Results so far.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
-@click.option("--docs", type=FILE, help="Write the table into this file.")
+@JOBS
+@DOCS
 @JSON
 def verify_command(
     names: tuple[str, ...], seeds: int, quick: bool, folder: Path, jobs: int, docs: Path | None, as_json: bool
@@ -59,11 +65,11 @@ def verify_command(
     import torch
 
     from replay.proxy.failure_table import arm_rows, markdown
+    from replay.proxy.tables import write_page
     from replay.proxy.verification import verify
 
     with progress_bar("verifying", 0) as advance:
         results = verify(names, seeds, folder=folder, with_arms=not quick, jobs=jobs, progress=advance)
     if docs is not None:
-        docs.parent.mkdir(parents=True, exist_ok=True)
-        docs.write_text(markdown(results, torch.__version__), encoding="utf-8")
+        write_page(docs, markdown(results, torch.__version__))
     print_result([dataclasses.asdict(row) for row in arm_rows(results)], as_json)

@@ -11,6 +11,7 @@ from replay.intervals import share_interval
 from replay.proxy.assessment import Result
 from replay.proxy.failure import Failure, Sign
 from replay.proxy.failures import CATALOGUE
+from replay.proxy.tables import joined, number, opening, table
 from replay.proxy.verification import WITH, WITHOUT
 
 REPRODUCED_WITH = 0.75
@@ -82,26 +83,27 @@ def markdown(results: Sequence[Result], torch_version: str) -> str:
     rows = arm_rows(results)
     states = {failure.name: status(failure, rows) for failure in CATALOGUE.values()}
     count = sum(state == "reproduced" for state in states.values())
-    lines = [
-        "# Failures of the proxy",
-        "",
-        "Written by `replay proxy failures verify --docs docs/failures.md`; do not edit by hand.",
-        "",
+    lines = opening(
+        "Failures of the proxy",
+        "replay proxy failures verify --docs docs/failures.md",
         f"Seeds that were not used while searching; torch {torch_version}, one thread. "
         "A failure counts as reproduced when it happens on at least three quarters of the seeds with its "
         "cause and on none without it; intervals are Wilson's 95%. With eight seeds, eight of eight means a true "
         f"incidence above {share_interval(8, 8)[0]:.0%}. {count} of {len(states)} are reproduced.",
-        "",
-        "| # | failure | with the cause | without | status |",
-        "|---|---|---|---|---|",
+    )
+    overview = [
+        [
+            str(failure.number),
+            f"[{failure.title}](#{failure.name})",
+            *(_incidence(rows, failure.name, arm) for arm in (WITH, WITHOUT)),
+            states[failure.name],
+        ]
+        for failure in CATALOGUE.values()
     ]
-    for failure in CATALOGUE.values():
-        both = [_incidence(rows, failure.name, arm) for arm in (WITH, WITHOUT)]
-        link = f"[{failure.title}](#{failure.name})"
-        lines.append(f"| {failure.number} | {link} | {both[0]} | {both[1]} | {states[failure.name]} |")
+    lines += ["", *table(["#", "failure", "with the cause", "without", "status"], overview)]
     for failure in CATALOGUE.values():
         lines += _section(failure, results, rows, states[failure.name])
-    return "\n".join(lines) + "\n"
+    return joined(lines)
 
 
 def _incidence(rows: Sequence[ArmRow], failure: str, arm: str) -> str:
@@ -127,14 +129,14 @@ def _section(failure: Failure, results: Sequence[Result], rows: Sequence[ArmRow]
         f"- Counts as gone wrong: {failure.criterion}.",
         f"- Verified on seeds from {failure.first_seed} on.",
         "",
-        "| run | source | went wrong | median peak |",
-        "|---|---|---|---|",
     ]
     sources = {arm.name: arm.source for arm in failure.arms}
-    for row in rows:
-        if row.failure == failure.name:
-            incidence = f"{row.wrong} of {row.seeds} ({row.low:.0%} to {row.high:.0%})"
-            lines.append(f"| {row.arm} | {sources.get(row.arm, '')} | {incidence} | {_number(row.peak)} |")
+    runs = [
+        [row.arm, sources.get(row.arm, ""), _incidence(rows, failure.name, row.arm), number(row.peak)]
+        for row in rows
+        if row.failure == failure.name
+    ]
+    lines += table(["run", "source", "went wrong", "median peak"], runs)
     peak = "largest rise of the held-out loss behind the moment of the cause"
     if not failure.held_out:
         peak = "largest mean loss of five steps behind the first learned, or the lowest where nothing was"
@@ -142,7 +144,3 @@ def _section(failure: Failure, results: Sequence[Result], rows: Sequence[ArmRow]
     if signs := sign_lines(failure, results):
         lines += ["", "Signs:", "", *(f"- {line}." for line in signs)]
     return [*lines, "", f"The search: {failure.search}"]
-
-
-def _number(value: float) -> str:
-    return f"{value:.2f}" if math.isfinite(value) else "not finite"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -10,6 +11,7 @@ from torch import Tensor
 from replay.proxy.config import OptimizerConfig, PrecisionConfig
 from replay.proxy.optimisation import Optimizer, ParameterVector
 from replay.proxy.precision import Precision
+from replay.proxy.recipes import copy_task
 from replay.proxy.runtime import runtime_restored
 from replay.proxy.training import Training
 
@@ -122,12 +124,13 @@ def swallowed_updates(
 ) -> list[SwallowedRow]:
     """Subtract a learning rate from weights [any shape] again and again, the weights kept in each format.
 
-    With "bf16 over fp32 masters" the sum is kept in fp32 and the copy that computes is rounded from it, as in the
-    proxy: nothing is lost but the copy's last digit.
+    "Over fp32 masters" the sum is kept in fp32 and the copy that computes is rounded from it, as in the proxy: nothing
+    is lost but the copy's last digit. (``swallowed`` is then told of the masters.)
     """
     kinds = [(name, dtype, dtype) for name, dtype in FORMATS.items()]
+    kinds += [(f"{name} over fp32 masters", torch.float32, FORMATS[name]) for name in ("bf16", "fp16")]
     rows = []
-    for name, kept_as, used_as in [*kinds, ("bf16 over fp32 masters", torch.float32, torch.bfloat16)]:
+    for name, kept_as, used_as in kinds:
         start = weights.detach().flatten().to(kept_as)
         for rate in learning_rates:
             step = torch.tensor(rate, dtype=kept_as)
@@ -158,3 +161,41 @@ def loss_scale_descent(
         stepped = precision.step(optimizer)
         rows.append((step, precision.loss_scale, not stepped))
     return rows
+
+
+@dataclass(frozen=True)
+class Measured:
+    """All of this module's tables, for one state of a model: ``steps`` done, ``histogram`` of its next gradient."""
+
+    steps: int
+    ranges: list[FormatRange]
+    sums: list[SumRow]
+    underflow: list[UnderflowRow]
+    histogram: list[tuple[int, float]]
+    swallowed: list[SwallowedRow]
+    descent: list[tuple[int, float, bool]]
+
+
+@runtime_restored()
+def measure(checkpoint: Path | None = None, steps: int = 400) -> Measured:
+    """Measure with the weights and the gradient of a checkpoint, or of the copy task trained for so many steps.
+
+    Raises:
+        CheckpointError: the checkpoint cannot be read.
+    """
+    if checkpoint is not None:
+        training = Training.resume(checkpoint)
+    else:
+        training = Training.start(copy_task(0))
+        while training.step < steps:
+            training.advance()
+    gradient = gradients_of(training)
+    return Measured(
+        steps=training.step,
+        ranges=format_ranges(),
+        sums=running_sums(),
+        underflow=underflow(gradient),
+        histogram=gradient_histogram(gradient),
+        swallowed=swallowed_updates(training.vector.values),
+        descent=loss_scale_descent(),
+    )

@@ -11,6 +11,7 @@ import numpy as np
 
 from replay.proxy import model
 from replay.proxy.config import ProxyConfig
+from replay.proxy.pool import run_all
 from replay.proxy.recipes import language_task
 from replay.proxy.runtime import runtime_restored
 from replay.proxy.training import Training
@@ -87,37 +88,46 @@ def learning_rate_sweep(
     learning_rates: Sequence[float] = LEARNING_RATES,
     seeds: Sequence[int] = (0, 1, 2),
     steps: int = 400,
+    jobs: int = 1,
 ) -> Iterator[SweepRow]:
-    """Train every variant at every learning rate over seeds, on the word source."""
-    for variant, settings in variants.items():
-        for rate in learning_rates:
-            for seed in seeds:
-                yield run_row(variant, language_task(seed, learning_rate=rate, steps=steps).replace(**settings))
+    """Train every variant at every learning rate over seeds, on the word source, in so many processes."""
+    tasks = [
+        (variant, language_task(seed, learning_rate=rate, steps=steps).replace(**settings))
+        for variant, settings in variants.items()
+        for rate in learning_rates
+        for seed in seeds
+    ]
+    return run_all(run_row, tasks, jobs)
 
 
-def palm_switches(seeds: Sequence[int] = (0, 1, 2), steps: int = 400) -> Iterator[SweepRow]:
-    """Train PaLM's choices one at a time against the base, at learning rate 0.01."""
-    for variant, settings in SWITCHES.items():
-        for seed in seeds:
-            yield run_row(variant, language_task(seed, learning_rate=0.01, steps=steps).replace(**settings))
+def palm_switches(seeds: Sequence[int] = (0, 1, 2), steps: int = 400, jobs: int = 1) -> Iterator[SweepRow]:
+    """Train PaLM's choices one at a time against the base, at learning rate 0.01, in so many processes."""
+    tasks = [
+        (variant, language_task(seed, learning_rate=0.01, steps=steps).replace(**settings))
+        for variant, settings in SWITCHES.items()
+        for seed in seeds
+    ]
+    return run_all(run_row, tasks, jobs)
 
 
-def learning_rate_sensitivity(rows: Sequence[SweepRow], initial_loss: float) -> dict[str, float]:
-    """How much is lost, on average, by a learning rate that is not the best, for each variant.
+INITIAL_LOSS = math.log(language_task(0, learning_rate=0.01).model.vocabulary)
+"""The loss at the start of a sweep's runs, nats: all symbols are equally likely."""
+
+
+def learning_rate_sensitivity(rows: Sequence[SweepRow], initial_loss: float = INITIAL_LOSS) -> dict[str, list[float]]:
+    """How much is lost, on average, by a learning rate that is not the best: for each variant, one value a seed.
 
     Wortsman et al. 2023 section 2.2: the mean over the swept rates of min(loss, loss at the start), less the best loss
-    of any of them; here of losses averaged over seeds. A run without a finite loss counts as the start.
+    of any of them. A run without a finite loss counts as the start.
     """
-    sensitivities = {}
-    for variant in dict.fromkeys(row.variant for row in rows):
-        by_rate: dict[float, list[float]] = {}
-        for row in rows:
-            if row.variant == variant:
-                loss = row.loss if math.isfinite(row.loss) else initial_loss
-                by_rate.setdefault(row.learning_rate, []).append(min(loss, initial_loss))
-        means = [float(np.mean(losses)) for losses in by_rate.values()]
-        sensitivities[variant] = float(np.mean(means) - min(means))
-    return sensitivities
+    by_seed: dict[str, dict[int, list[float]]] = {}
+    for row in rows:
+        loss = row.loss if math.isfinite(row.loss) else initial_loss
+        by_seed.setdefault(row.variant, {}).setdefault(row.seed, []).append(min(loss, initial_loss))
+    return {
+        variant: [float(np.mean(losses) - min(losses)) for losses in seeds.values()]
+        for variant, seeds in by_seed.items()
+    }
 
 
 def mean_rows(rows: Sequence[SweepRow]) -> list[dict[str, object]]:

@@ -6,17 +6,16 @@ it stopped. A result counts only for what made it: the code that decides a run's
 
 from __future__ import annotations
 
-import concurrent.futures
 import dataclasses
 import json
-import multiprocessing
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from replay.proxy.assessment import Result, assess, definition_hash, run_plan
 from replay.proxy.failure import Arm, Failure
 from replay.proxy.failures import CATALOGUE, get
+from replay.proxy.pool import run_all
 from replay.proxy.runtime import runtime_restored
 
 SEEDS = 8
@@ -83,17 +82,8 @@ def verify(
         for seed in range(failure.first_seed, failure.first_seed + seeds)
     ]
     results = []
-    for result in _run_all(tasks, jobs):
+    for result in run_all(run_one, tasks, jobs):
         results.append(result)
         if progress is not None:
             progress(len(results), len(tasks))
     return results
-
-
-def _run_all(tasks: list[tuple[str, str, int, str]], jobs: int) -> Iterator[Result]:
-    if jobs == 1:
-        yield from (run_one(*task) for task in tasks)
-        return
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        yield from pool.map(run_one, *zip(*tasks, strict=True))
