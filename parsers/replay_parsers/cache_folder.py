@@ -12,7 +12,13 @@ from pathlib import Path
 
 import llvmlite  # type: ignore[import-untyped]
 
-_COMPILED = ("machine_code.py", "tensorboard/*.py")
+_COMPILED = (
+    "machine_code.py",
+    "tensorboard/*.py",
+    "trainers/json_layout.py",
+    "trainers/json_numbers.py",
+    "trainers/json_scanner.py",
+)
 """The modules whose content decides what is compiled, and how it is kept."""
 
 

@@ -133,6 +133,18 @@ def read_blocks(
         yield from _Splitter(source, dict(state or {}), start, uncut).blocks(stream)
 
 
+def part_of(block: Block, begin: int, end: int, number: int) -> Block:
+    """Of a block that came uncut, the lines from byte ``begin`` of it to ``end``, the first of them ``number``."""
+    return replace(
+        block,
+        end=block.end - len(block.raw) + end,
+        problems=(),
+        lost_bytes=0,
+        raw=block.raw[begin:end],
+        number=number,
+    )
+
+
 def cut(block: Block, source: str) -> Block:
     """The lines of a block that came uncut."""
     splitter = _Splitter(source, {"newlines": block.number - 1, "encoding": "utf-8"}, 0, False)

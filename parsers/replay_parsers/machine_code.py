@@ -58,6 +58,7 @@ class EntryPoints:
         self._name = name
         self._module = module
         self._loaded: dict[str, Function] = {}
+        self._looked_for = False
 
     def function(self, name: str) -> Function:
         """One of the functions."""
@@ -68,6 +69,21 @@ class EntryPoints:
             if name not in self._loaded:
                 self._loaded.update(self.kept() or self.compiled())
             return self._loaded[name]
+
+    def at_hand(self) -> bool:
+        """Whether the functions are there without being compiled in every process.
+
+        That is where their machine code is kept, or can be: it is then compiled now, at most once for all processes.
+        """
+        with _LOCK:
+            if not self._looked_for:
+                self._looked_for = True
+                self._loaded.update(self.kept() or (self.compiled() if self._can_keep() else {}))
+            return bool(self._loaded)
+
+    def _can_keep(self) -> bool:
+        folder = None if _other_code_is_asked_for() else cache_folder.writable(_first_folder())
+        return folder is not None and not self._file(folder, NEVER).exists()
 
     def compiled(self) -> dict[str, Function]:
         """The functions as numba compiles them, and their machine code kept for the next process."""

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from replay_parsers.trainers.axes import Axis, clock_of_columns, step_and_epoch_keys
-from replay_parsers.trainers.losses import training_loss
+from replay_parsers.trainers import json_runs
+from replay_parsers.trainers.axes import Axis
+from replay_parsers.trainers.json_runs import Run, add_runs, epochs_of, run_of
 from replay_parsers.trainers.numbers import LARGEST_DOUBLE
 from replay_parsers.trainers.reading import Book
 
@@ -29,10 +30,6 @@ _ANY_KEY = re.compile(rb'"([^"]{1,200})"\s{0,4}:')
 _MOST_BRACKETS = 256
 """More opening brackets on one line are left to the careful reader: Arrow's descends into them until its stack ends,
 and the process with it."""
-SHORTEST_RUNS = 64
-"""On average so many records in a row must have the same keys."""
-
-Column = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -44,17 +41,6 @@ class _Columns:
     present: NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class _Run:
-    """Adjacent records of the same keys: values of shape [records, tags], times in microseconds since 1970."""
-
-    tags: tuple[str, ...]
-    loss: str
-    steps: NDArray[np.int64]
-    values: NDArray[np.float64]
-    times: NDArray[np.int64] | None
-
-
 def add_block(raw: bytes, lines: int, axis: Axis, book: Book) -> bool:
     """Add all records of a block of whole ``lines``; false, with nothing done, when it is not as plain as that."""
     if len(raw) < WORTH_IT or not _is_shallow(raw, lines) or not _has_few_keys(raw):
@@ -64,22 +50,8 @@ def add_block(raw: bytes, lines: int, axis: Axis, book: Book) -> bool:
     if columns is None or columns.values.shape[1] != lines:
         return False
     runs = _runs(columns)
-    epochs = _epochs(columns)
-    if runs is None or epochs is None or not _are_first_tellings(runs, book) or not axis.skim(*epochs, lines):
-        return False
-    for run in runs:
-        book.events.reported()
-        for tag in run.tags:
-            book.scalars.knows(tag)
-        if run.times is not None:
-            losses = run.values[:, run.tags.index(run.loss)]
-            book.repeats.remember(run.loss, run.steps, run.times, losses)
-        # A step back begins a segment; what lies between two is added at once.
-        bounds = [0, *(np.flatnonzero(np.diff(run.steps) < 0) + 1).tolist(), len(run.steps)]
-        for first, end in pairwise(bounds):
-            times = None if run.times is None else run.times[first:end]
-            book.scalars.add_many(run.steps[first:end], run.tags, run.values[first:end], times)
-    return True
+    epochs = epochs_of(columns.names, columns.values.T, columns.present.T)
+    return runs is not None and epochs is not None and add_runs(runs, epochs, axis, book)
 
 
 def _is_shallow(raw: bytes, lines: int) -> bool:
@@ -112,19 +84,6 @@ def _has_few_keys(raw: bytes) -> bool:
         keys.update(_ANY_KEY.findall(raw, begin, raw.find(b"\n", begin)))
         if len(keys) > _MOST_COLUMNS:
             return False
-    return True
-
-
-def _are_first_tellings(runs: list[_Run], book: Book) -> bool:
-    """Whether no record can be another rank's: those with a time must go on from what was told before."""
-    last: dict[str, int | None] = {}
-    for run in runs:
-        if run.times is None:
-            continue
-        before = last[run.loss] if run.loss in last else book.repeats.highest(run.loss)
-        if (before is not None and run.steps[0] <= before) or not (np.diff(run.steps) > 0).all():
-            return False
-        last[run.loss] = int(run.steps[-1])
     return True
 
 
@@ -184,7 +143,7 @@ def _flatten(name: str, column: Any, named: list[tuple[str, Any]]) -> bool:
     )
 
 
-def _runs(columns: _Columns) -> list[_Run] | None:
+def _runs(columns: _Columns) -> list[Run] | None:
     """The block as runs of records with the same keys; None when one is not plain, or they are too short."""
     count = columns.values.shape[1]
     bounds = np.array([0, count])
@@ -192,55 +151,13 @@ def _runs(columns: _Columns) -> list[_Run] | None:
         bits = (1 << np.arange(len(columns.names), dtype=np.int64))[:, None]
         pattern = (columns.present * bits).sum(axis=0)
         bounds = np.concatenate(([0], np.flatnonzero(np.diff(pattern)) + 1, [count]))
-        if len(bounds) - 1 > count / SHORTEST_RUNS:
+        if len(bounds) - 1 > count / json_runs.SHORTEST_RUNS:
             return None
-    runs: list[_Run] = []
+    runs: list[Run] = []
     for first, end in pairwise(bounds.tolist()):
         kept = np.flatnonzero(columns.present[:, first])
-        run = _run(tuple(columns.names[row] for row in kept), columns.values[kept, first:end])
+        run = run_of(tuple(columns.names[row] for row in kept), columns.values[kept, first:end].T)
         if run is None:
             return None
         runs.append(run)
     return runs
-
-
-def _run(names: tuple[str, ...], values: NDArray[np.float64]) -> _Run | None:
-    place = Axis({}).place(dict(zip(names, values[:, 0].tolist(), strict=True)))
-    clock = clock_of_columns(names, values)
-    if place is None or place.axis != "step" or clock is False:
-        return None
-    at = names.index(place.keys[0])
-    steps = _as_steps(values[at])
-    left_out = (at,) if clock is None else (at, clock[0])
-    kept = [row for row in range(len(names)) if row not in left_out]
-    tags = tuple(names[row] for row in kept)
-    loss = training_loss(dict.fromkeys(tags, 0.0))
-    if steps is None or loss is None:
-        return None
-    rows = np.ascontiguousarray(values[kept].T)
-    # What may be a nan loss is looked at one by one.
-    if not (np.isfinite(rows).all() and values[names.index(loss)].all()):
-        return None
-    return _Run(tags, loss, steps, rows, None if clock is None else (values[clock[0]] * clock[1]).astype(np.int64))
-
-
-def _as_steps(values: Column) -> NDArray[np.int64] | None:
-    if not (np.abs(values) <= 2**53).all():
-        return None
-    steps = values.astype(np.int64)
-    return steps if (steps == values).all() else None
-
-
-def _epochs(columns: _Columns) -> tuple[Column, Column] | None:
-    """The epochs and steps of the records that name a whole epoch; None when their keys differ within the block."""
-    steps, epochs = step_and_epoch_keys(columns.names)
-    if not steps or not columns.present[columns.names.index(steps[0])].all():
-        return None
-    if not epochs:
-        return np.empty(0), np.empty(0)
-    row = columns.names.index(epochs[0])
-    if len(epochs) > 1 and not columns.present[row].all():
-        return None
-    epoch = columns.values[row]
-    whole = columns.present[row] & (epoch == np.floor(epoch))
-    return epoch[whole], columns.values[columns.names.index(steps[0])][whole]

@@ -6,69 +6,28 @@ NaN and Infinity, which are no JSON, are read all the same.  Values over samples
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from replay_parsers.files import SAMPLE_BYTES
-from replay_parsers.lines import Line
+from replay_parsers.lines import Block, Line
 from replay_parsers.parser import Parser, Request, Sample
 from replay_parsers.records import Records
 from replay_parsers.trainers.axes import Axis, tells_of_a_run, time_of
 from replay_parsers.trainers.huggingface_meaning import FilteredLoss
+from replay_parsers.trainers.json_alike import WORTH_IT, alike_stretches
 from replay_parsers.trainers.json_blocks import add_block
+from replay_parsers.trainers.json_objects import flatten, numbers_of, parse_object
+from replay_parsers.trainers.json_runs import Table, add_runs, epochs_of, run_of
 from replay_parsers.trainers.losses import training_loss
-from replay_parsers.trainers.numbers import bounded, parse_integer, parse_number
 from replay_parsers.trainers.reading import Book, read_log
 from replay_parsers.trainers.recognising import by_lines
 
 FORMAT = "json-lines"
 
 _STEP_BEFORE_LOSS = re.compile(rb'\s{0,9}\{[^{}]{0,9000}?step"\s{0,9}:\s{0,9}"?\d[^{}]{0,9000}?loss"\s{0,9}:', re.I)
-_DEEPEST = 5
 _NAMES = ("tag", "key", "name", "metric")
-
-
-def parse_object(text: str) -> dict[str, Any] | None:
-    """The object that a line holds; None when it holds none."""
-    if not text.lstrip().startswith("{"):
-        return None
-    try:
-        value = json.loads(text, parse_int=parse_integer)
-    # Nested a hundred thousand deep it is still only a bad line.
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def flatten(record: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Every number and text of a record under its path, `train/loss`; lists and what lies deeper are left out."""
-    for key, value in record.items():
-        if isinstance(value, Mapping):
-            if depth < _DEEPEST:
-                yield from flatten(value, f"{prefix}{key}/", depth + 1)
-        elif isinstance(value, int | float | str):
-            yield f"{prefix}{key}", value
-
-
-def numbers_of(flat: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers of a flat record, those in quotation marks included."""
-    numbers: dict[str, float] = {}
-    for key, value in flat.items():
-        number = parse_number(value) if isinstance(value, str) else _as_float(value)
-        if number is not None:
-            numbers[key] = number
-    return numbers
-
-
-def _as_float(value: float) -> float:
-    try:
-        return bounded(float(value))
-    except OverflowError:
-        # An integer that no double holds, as 1e400 is none.
-        return math.copysign(math.inf, value)
 
 
 class RecordReader:
@@ -105,12 +64,24 @@ class RecordReader:
         self.filtered.look(fields, at.step, place, book)
         return True
 
+    def take_alike(self, names: tuple[str, ...], table: Table, book: Book) -> bool:
+        """Add adjacent records of the same keys; false, with nothing done, when they are not plain enough."""
+        run = run_of(names, table)
+        epochs = epochs_of(names, table)
+        if run is None or epochs is None or not add_runs([run], epochs, self.axis, book):
+            return False
+        # The last of them tells, as all do, that no loss is hidden any more.
+        last = dict(zip(run.tags, run.values[-1].tolist(), strict=True))
+        self.filtered.look(last, int(run.steps[-1]), "", book)
+        return True
+
 
 class JsonLines:
-    """Reads one object a line."""
+    """Reads one object a line.  ``large`` tells that there is enough to read for the fastest way to be worth it."""
 
-    def __init__(self, state: Mapping[str, Any]) -> None:
+    def __init__(self, state: Mapping[str, Any], *, large: bool = False) -> None:
         self.records = RecordReader(state)
+        self.large = large
 
     def read(self, line: Line, rank: str, text: str, book: Book, *, goes_on: bool = False) -> bool:
         record = None if goes_on else parse_object(text)
@@ -120,9 +91,19 @@ class JsonLines:
             book.other["records without a step or a loss"] += 1
         return True
 
-    def bulk(self, raw: bytes, lines: int, book: Book) -> bool:
-        """Take in many lines at once, if they are plain enough."""
-        return not self.records.filtered.inside and add_block(raw, lines, self.records.axis, book)
+    def bulk(self, block: Block, book: Book) -> Iterator[tuple[int, int, int]]:
+        """Take in many lines at once, if they are plain enough; yields what is to be read one by one in its place."""
+        lines = int(block.state["newlines"]) - block.number + 1
+        stretches = alike_stretches(block.raw, lines) if self.large else None
+        if stretches is None:
+            if self.records.filtered.inside or not add_block(block.raw, lines, self.records.axis, book):
+                yield 0, len(block.raw), block.number
+            return
+        number = block.number
+        for stretch in stretches:
+            if stretch.values is None or not self.records.take_alike(stretch.names, stretch.values, book):
+                yield stretch.begin, stretch.end, number
+            number += stretch.lines
 
     def whole(self, text: str, *, goes_on: bool = False) -> bool:
         return not goes_on and parse_object(text) is not None
@@ -160,7 +141,10 @@ def recognise(sample: Sample) -> float:
 
 def read(request: Request) -> Iterator[Records]:
     """Read a file of JSON lines."""
-    return read_log(request, FORMAT, JsonLines)
+    # A pipe has no size.
+    size = request.path.stat().st_size if request.path.is_file() else 0
+    large = size - request.start >= WORTH_IT
+    return read_log(request, FORMAT, lambda state: JsonLines(state, large=large))
 
 
 PARSER = Parser(name=FORMAT, recognise=recognise, read=read)

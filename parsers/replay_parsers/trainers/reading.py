@@ -8,10 +8,11 @@ the next reading goes on.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
-from replay_parsers.lines import Block, Line, cut, read_blocks, split_rank
+from replay_parsers.lines import Block, Line, cut, part_of, read_blocks, split_rank
 from replay_parsers.parser import Request
 from replay_parsers.records import Coverage, EventKind, Finding, Problem, ProblemKind, Records, Run
 from replay_parsers.trainers.columns import ScalarColumns
@@ -141,8 +142,9 @@ class Dialect(Protocol):
     """What the lines of one trainer mean.
 
     It is built from the state of an earlier reading (empty at the beginning) and gives it back by ``state``.  One that
-    can read many lines faster than one by one has a method ``bulk(raw, lines, book)`` besides, which takes so many
-    whole lines as bytes and returns false, having done nothing, when they are to be read one by one after all.
+    can read many lines faster than one by one has a method ``bulk(block, book)`` besides, which takes a block that came
+    uncut, takes in what it can, and yields what is to be read one by one after all in its place: begin and end in the
+    bytes of the block, and the number of the first line.
     """
 
     def read(self, line: Line, rank: str, text: str, book: Book, *, goes_on: bool = False) -> bool:
@@ -165,6 +167,9 @@ class Dialect(Protocol):
         ...
 
 
+Bulk = Callable[[Block, Book], Iterable[tuple[int, int, int]]]
+
+
 def read_log(
     request: Request, format_name: str, dialect_from: Callable[[Mapping[str, Any]], Dialect]
 ) -> Iterator[Records]:
@@ -180,26 +185,26 @@ def read_log(
     state = request.state.get("lines")
     newlines = int((state or {}).get("newlines", 0))
     for block in read_blocks(request.path, request.source, request.start, state, uncut=bulk is not None):
-        if block.raw:
-            lines = int(block.state["newlines"]) - block.number + 1
-            if inside or bulk is None or not bulk(block.raw, lines, book):
-                block = cut(block, request.source)
-        problems = list(block.problems)
+        problems: list[Problem] = []
+        lost_bytes = 0
         end = block.end
         was_inside = inside
         # Nothing but the end of the line may have come, which is no line of its own.
         inside = inside and int(block.state["newlines"]) == newlines
         newlines = int(block.state["newlines"])
-        for line in block.lines:
-            # A reading that ended inside a line goes on inside it: what comes first is no new line with a rank.
-            goes_on = was_inside and line.offset == request.start
-            rank, text = ("", line.text) if goes_on else split_rank(line.text)
-            if not line.terminated and not dialect.whole(text, goes_on=goes_on):
-                end = line.offset
-                problems.append(_half_line(request.source, line))
-            elif not dialect.read(line, rank, text, book, goes_on=goes_on):
-                book.other_line(line.number, text, rank)
-            inside = not line.terminated and end == block.end
+        for part in _parts(block, None if was_inside else bulk, book):
+            problems += part.problems
+            lost_bytes += part.lost_bytes
+            for line in part.lines:
+                # A reading that ended inside a line goes on inside it: what comes first is no new line with a rank.
+                goes_on = was_inside and line.offset == request.start
+                rank, text = ("", line.text) if goes_on else split_rank(line.text)
+                if not line.terminated and not dialect.whole(text, goes_on=goes_on):
+                    end = line.offset
+                    problems.append(_half_line(request.source, line))
+                elif not dialect.read(line, rank, text, book, goes_on=goes_on):
+                    book.other_line(line.number, text, rank)
+                inside = not line.terminated and end == block.end
         if block.last and (left := dialect.unfinished()):
             problems.append(_open_record(request.source, block, left))
         scalars, events = book.scalars.take(), book.events.take()
@@ -215,10 +220,21 @@ def read_log(
             scalars=scalars,
             problems=tuple(problems),
             findings=book.take_findings(),
-            coverage=book.coverage(end - start, block.lost_bytes, len(scalars) + len(events)),
+            coverage=book.coverage(end - start, lost_bytes, len(scalars) + len(events)),
             state={"lines": block.state, "book": book.state(), "dialect": dialect.state(), "inside": inside},
         )
         start = end
+
+
+def _parts(block: Block, bulk: Bulk | None, book: Book) -> Iterator[Block]:
+    """What of a block is to be read line by line, in order; what can be taken at once is, where ``bulk`` is given."""
+    if not block.raw:
+        yield block
+        return
+    yield replace(block, raw=b"")
+    whole = (0, len(block.raw), block.number)
+    for begin, end, number in [whole] if bulk is None else bulk(block, book):
+        yield cut(part_of(block, begin, end, number), book.source)
 
 
 def _half_line(source: str, line: Line) -> Problem:

@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,34 +15,46 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from log_reading import read_path, rows
 
+from replay_parsers.lines import Block
 from replay_parsers.records import Records
-from replay_parsers.trainers import json_blocks
+from replay_parsers.trainers import json_blocks, json_lines, json_runs
 from replay_parsers.trainers.json_lines import PARSER, JsonLines
 
+WAYS = ("scanner", "arrow")
 
-def both_ways(path: Path, text: str, patch: pytest.MonkeyPatch) -> tuple[Records, Records, int]:
-    """A text read in blocks and line by line, and how many blocks were taken at once."""
-    path.write_text(text)
-    taken: list[bool] = []
+
+def both_ways(
+    path: Path, text: str | bytes, patch: pytest.MonkeyPatch, way: str, shortest: int = 1
+) -> tuple[Records, Records, int]:
+    """A text read at once and line by line, and how many of its lines were left to be read one by one at first."""
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    left: list[int] = []
     bulk = JsonLines.bulk
 
-    def counted(self: JsonLines, raw: bytes, lines: int, book: Any) -> bool:
-        taken.append(bulk(self, raw, lines, book))
-        return taken[-1]
+    def counted(self: JsonLines, block: Block, book: Any) -> Iterator[tuple[int, int, int]]:
+        for begin, end, number in bulk(self, block, book):
+            left.append(block.raw.count(b"\n", begin, end))
+            yield begin, end, number
 
     patch.setattr(JsonLines, "bulk", counted)
+    patch.setattr(json_runs, "SHORTEST_RUNS", shortest)
+    patch.setattr(json_lines, "WORTH_IT", 1 if way == "scanner" else 1 << 40)
     patch.setattr(json_blocks, "WORTH_IT", 1)
-    patch.setattr(json_blocks, "SHORTEST_RUNS", 1)
     at_once = read_path(PARSER, path)
+    lines_left = sum(left)
+    patch.setattr(json_lines, "WORTH_IT", 1 << 40)
     patch.setattr(json_blocks, "WORTH_IT", 1 << 40)
     one_by_one = read_path(PARSER, path)
-    return at_once, one_by_one, sum(taken)
+    return at_once, one_by_one, lines_left
 
 
 def assert_same(left: Records, right: Records) -> None:
     assert rows(left) == rows(right)
+    # Rows do not tell the zeros apart.
+    assert left.scalars.value.tobytes() == right.scalars.value.tobytes()
     assert left.events == right.events
     assert left.findings == right.findings
+    assert left.problems == right.problems
     assert left.coverage == right.coverage
     assert left.state == right.state
 
@@ -67,11 +80,12 @@ PLAIN = {
 }
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", PLAIN)
-def test_plain_logs_are_taken_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    at_once, one_by_one, taken = both_ways(tmp_path / "log.jsonl", lines(*PLAIN[name]), monkeypatch)
+def test_plain_logs_are_taken_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, way: str) -> None:
+    at_once, one_by_one, left = both_ways(tmp_path / "log.jsonl", lines(*PLAIN[name]), monkeypatch, way)
     assert_same(at_once, one_by_one)
-    assert taken == 1
+    assert left == 0
     assert len(at_once.scalars) > 0
 
 
@@ -102,13 +116,21 @@ INTRICATE = {
     "nulls": lines({"step": 1, "loss": 2.5, "a": None}, {"step": 2, "loss": None, "a": 1.0}),
     "an object once": lines({"step": 1, "loss": 2.5, "more": {"a": 1.0}}, {"step": 2, "loss": 2.5}),
     "slashes": lines({"step": 1, "loss": 2.5, "a/b": 1.0, "a": {"b": 2.0}}),
+    "a restart between": lines(*({"step": step, "loss": 2.5, "time": 1.7e9 + step} for step in range(1, 9)))
+    + "torch.distributed.elastic: Restarting worker group\n"
+    + lines(*({"step": step, "loss": 2.5, "time": 1.8e9 + step} for step in range(5, 12))),
+    "nan norms, then sound ones": lines({"step": 1, "loss": 2.5, "grad_norm": 1.0})
+    + '{"step": 2, "loss": 2.5, "grad_norm": NaN}\n' * 2
+    + lines(*({"step": step, "loss": 2.5, "grad_norm": 1.0} for step in range(3, 9)))
+    + '{"step": 9, "loss": 2.5, "grad_norm": NaN}\n',
     "windows": lines({"step": 1, "loss": 2.5}, {"step": 2, "loss": 2.5}).replace("\n", "\r\n"),
 }
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", INTRICATE)
-def test_intricate_ones_come_out_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    assert_same(*both_ways(tmp_path / "log.jsonl", INTRICATE[name], monkeypatch)[:2])
+def test_intricate_ones_come_out_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, way: str) -> None:
+    assert_same(*both_ways(tmp_path / "log.jsonl", INTRICATE[name], monkeypatch, way)[:2])
 
 
 def test_ever_new_keys_do_not_cost_the_square_of_their_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,15 +172,18 @@ NUMBER = st.one_of(
 )
 
 
+@pytest.mark.parametrize("way", WAYS)
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     keys=st.lists(st.sampled_from(["loss", "grad_norm", "lr", "epoch", "time", "tokens"]), unique=True, min_size=1),
     table=st.lists(st.tuples(st.integers(0, 40), st.lists(NUMBER, min_size=6, max_size=6)), min_size=1, max_size=12),
 )
-def test_any_numbers_come_out_the_same(tmp_path: Path, keys: list[str], table: list[tuple[int, list[float]]]) -> None:
+def test_any_numbers_come_out_the_same(
+    tmp_path: Path, way: str, keys: list[str], table: list[tuple[int, list[float]]]
+) -> None:
     records = [{"step": step, **dict(zip(keys, numbers, strict=False))} for step, numbers in table]
     with pytest.MonkeyPatch.context() as patch:
-        assert_same(*both_ways(tmp_path / "any.jsonl", lines(*records), patch)[:2])
+        assert_same(*both_ways(tmp_path / "any.jsonl", lines(*records), patch, way)[:2])
 
 
 def test_a_large_file_is_read_in_blocks_without_being_told(tmp_path: Path) -> None:
