@@ -109,7 +109,9 @@ def test_the_logarithm_makes_halvings_equal() -> None:
 @settings(max_examples=60, deadline=None)
 def test_noise_of_any_level_and_width_is_no_spike(level: float, noise: float, seed: int) -> None:
     found = fired("spike", noisy(level, 600, noise, seed), short=16, change_when_short=0.9)
-    assert len(found) <= 1, "one in 600 at most; none as a rule"
+    begun = [index for index in found if index - 1 not in found]
+    assert len(begun) <= 1, "one in 600 at most; none as a rule"
+    assert len(found) <= 3
 
 
 def test_noise_raises_hardly_an_alarm_in_a_hundred_thousand_points() -> None:

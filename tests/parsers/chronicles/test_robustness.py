@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from growth import grows_with_its_size
 from replay_parsers.chronicles import bloom, general, glm130b, opt
 from replay_parsers.records import Records
 
@@ -23,33 +23,39 @@ PARSERS: dict[str, Callable[[bytes, str, str], Records]] = {
 BOOKS = sorted((Path(__file__).parent / "fixtures").glob("*.md"))
 HEAD = b"## 2024-05-06 10:00 x\n"
 
-HOSTILE = {
-    "letters": HEAD + b"a" * 200_000,
-    "dashes": HEAD + b"a-" * 100_000,
-    "digits": HEAD + b"1" * 200_000,
-    "numbers": HEAD + b"1 " * 100_000,
-    "backticks": HEAD + b"`" * 100_000,
-    "brackets": HEAD + b"[" * 100_000,
-    "images": HEAD + b"![a](" * 10_000,
-    "parentheses": HEAD + b"(" * 100_000,
-    "stars": HEAD + b"**a " * 10_000,
-    "words": HEAD + b"warm warmup learning loss decreas spike grad node from step 100 to 200 " * 1_000,
-    "chinese": HEAD + "从从在于到到，爆炸".encode() * 5_000,
-    "edits": HEAD + b"```\nperl -pi -e " + b"'s|a|b' " * 5_000 + b"\n```\n",
-    "fences": HEAD + b"```\n" * 5_001,
-    "blank": HEAD + b" " * 200_000 + b"x",
-    "headings": HEAD * 2_000,
-    "random": bytes(random.Random(1).randrange(256) for _ in range(100_000)),
+HOSTILE: dict[str, Callable[[int], bytes]] = {
+    "letters": lambda size: b"a" * size,
+    "dashes": lambda size: b"a-" * (size // 2),
+    "digits": lambda size: b"1" * size,
+    "numbers": lambda size: b"1 " * (size // 2),
+    "backticks": lambda size: b"`" * size,
+    "brackets": lambda size: b"[" * size,
+    "images": lambda size: b"![a](" * (size // 5),
+    "parentheses": lambda size: b"(" * size,
+    "stars": lambda size: b"**a " * (size // 4),
+    "words": lambda size: b"warm warmup learning loss decreas spike grad node from step 100 to 200 " * (size // 70),
+    "chinese": lambda size: "从从在于到到，爆炸".encode() * (size // 27),
+    "edits": lambda size: b"```\nperl -pi -e " + b"'s|a|b' " * (size // 8) + b"\n```\n",
+    "fences": lambda size: b"```\n" * (size // 4 + 1),
+    "blank": lambda size: b" " * size + b"x",
+    "headings": lambda size: HEAD * (size // 22),
+    "random": lambda size: random.Random(1).randbytes(size),
 }
+"""Texts of about so many bytes that a careless pattern takes long to read."""
 
 
 @pytest.mark.parametrize("parser", PARSERS)
-@pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE.keys())
-def test_hostile_files_are_read_in_seconds(parser: str, data: bytes) -> None:
-    begin = time.process_time()
-    records = PARSERS[parser](data, "hostile.md", "hostile")
-    assert records.end == len(data)
-    assert time.process_time() - begin < 8
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_hostile_files_are_read_in_a_time_that_grows_with_their_size(parser: str, hostile: str) -> None:
+    def reading(size: int) -> Callable[[], None]:
+        data = HEAD + HOSTILE[hostile](size)
+
+        def read() -> None:
+            assert PARSERS[parser](data, "hostile.md", "hostile").end == len(data)
+
+        return read
+
+    assert grows_with_its_size(reading, 100_000)
 
 
 @pytest.mark.parametrize("parser", PARSERS)
