@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from replay.proxy import DataConfig, ModelConfig, OptimizerConfig, ProxyConfig, ScheduleConfig, data, model
+from replay.proxy import DataConfig, ModelConfig, OptimizerConfig, ProxyConfig, ScheduleConfig, data, model, parameters
 from replay.proxy.training import Training, configure_runtime
 
 CONFIG = ProxyConfig(
@@ -100,7 +100,7 @@ class PlainTransformer(nn.Module):
 def plain_loop(entropy_of: int) -> Callable[[], dict[str, float]]:
     """A step of a plain eager loop that logs the proxy's signals, a tensor at a time."""
     net = PlainTransformer(CONFIG.model, entropy_of)
-    assert sum(p.numel() for p in net.parameters()) == model.parameter_count(CONFIG.model)
+    assert sum(p.numel() for p in net.parameters()) == parameters.parameter_count(CONFIG.model)
     optimizer = torch.optim.AdamW(net.parameters(), lr=0.01, betas=(0.9, 0.95), weight_decay=0.1)
     count = 0
 
@@ -200,7 +200,7 @@ def main() -> None:
         rounds=5 if quick else 20,
         repeats=5,
     )
-    flops = model.flops_per_sequence(CONFIG.model, CONFIG.model.context) * CONFIG.data.batch_size
+    flops = parameters.flops_per_sequence(CONFIG.model, CONFIG.model.context) * CONFIG.data.batch_size
     bound = flops / (2 * 512**3 / seconds["product"])
     print(
         json.dumps(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from replay.proxy import ConfigError, DataConfig, Defect, ModelConfig, ProxyConfig, Ramp
-from replay.proxy.data import entropy_floor, held_out_batch, training_batch
+from replay.proxy.data import Batch, entropy_floor, held_out_batch, training_batch
 from replay.proxy.text import zipf_source
 
 CONFIG = ProxyConfig(seed=5)
@@ -83,6 +83,25 @@ def test_the_word_source_has_the_entropy_rate_it_claims() -> None:
     assert entropy_floor(CONFIG) == 0.0
 
 
+def test_what_is_held_out_of_a_text_is_never_trained_on(tmp_path: Path) -> None:
+    path = tmp_path / "text.bin"
+    path.write_bytes(np.random.default_rng(0).bytes(20_000))
+    config = ProxyConfig(
+        model=ModelConfig(vocabulary=256, context=16), data=DataConfig(source="corpus", corpus=str(path))
+    )
+
+    def ends(batch: Batch) -> list[int]:
+        """Where each sequence ends in the text."""
+        rows = np.concatenate([batch.inputs, batch.targets[:, -1:]], axis=1).astype(np.uint8)
+        return [path.read_bytes().find(row.tobytes()) + len(row) for row in rows]
+
+    trained = [end for index in range(20) for end in ends(training_batch(config, index))]
+    held_out = ends(held_out_batch(config, 0, 500))
+    assert 17_000 < max(trained) <= 18_000
+    assert min(held_out) >= 18_000 + 17
+    assert 19_900 < max(held_out) <= 20_000
+
+
 def test_the_entropy_rate_agrees_with_the_steps_of_the_text_itself() -> None:
     source = zipf_source(2)
     space, mark = 42, 43
@@ -108,5 +127,5 @@ def test_a_corpus_is_read_as_bytes_and_told_when_it_does_not_fit(tmp_path: Path)
         training_batch(config.replace(model__vocabulary=16), 0)
     with pytest.raises(ConfigError, match="No such file"):
         training_batch(config.replace(data__corpus=str(tmp_path / "none")), 0)
-    with pytest.raises(ConfigError, match="too few"):
+    with pytest.raises(ConfigError, match="too short"):
         training_batch(config.replace(model__context=600), 0)

@@ -10,7 +10,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from replay.proxy import ModelConfig
 from replay.proxy import model as proxy_model
-from replay.proxy.model import Observed, forward, initial_parameters, losses, parameter_count, parameter_shapes
+from replay.proxy.model import Observed, forward, losses
+from replay.proxy.parameters import flops_per_sequence, initial_parameters, parameter_count, parameter_shapes
 
 SMALL = {"vocabulary": 11, "context": 8, "width": 16, "depth": 2, "heads": 4}
 
@@ -67,7 +68,7 @@ def test_flops_are_those_of_the_matrix_products() -> None:
         tensor.requires_grad_(True)
     with FlopCounterMode(display=False) as counter:
         forward(parameters, tokens(1), config).sum().backward()
-    assert proxy_model.flops_per_sequence(config, 8) == counter.get_total_flops()
+    assert flops_per_sequence(config, 8) == counter.get_total_flops()
 
 
 def test_initial_parameters_depend_on_seed_and_name_only() -> None:
@@ -75,6 +76,22 @@ def test_initial_parameters_depend_on_seed_and_name_only() -> None:
     deep = initial_parameters(ModelConfig(**{**SMALL, "depth": 3}), 3)
     assert all(torch.equal(tensor, deep[name]) for name, tensor in shallow.items())
     assert not torch.equal(initial_parameters(ModelConfig(**SMALL), 4)["final.head"], shallow["final.head"])
+
+
+def test_initialisations_have_their_standard_deviations() -> None:
+    def stds(**settings: object) -> dict[str, float]:
+        config = ModelConfig(vocabulary=16, context=8, width=128, depth=8, heads=4, **settings)  # type: ignore[arg-type]
+        weights = initial_parameters(config, 0)
+        return {name.removeprefix("layer0."): float(w.std()) for name, w in weights.items() if "layer0" in name}
+
+    assert stds(init="fan_in")["mlp.output.weight"] == pytest.approx(512**-0.5, rel=0.03)
+    xavier = stds(init="xavier", activation="swiglu", hidden=256)
+    assert xavier["attention.qkv.weight"] == pytest.approx((2 / 256) ** 0.5, rel=0.03), "as three square matrices"
+    assert xavier["mlp.input.weight"] == pytest.approx((2 / 384) ** 0.5, rel=0.03), "as two of [256, 128]"
+    for placement, beta in (("deepnorm", 64**-0.25), ("glm_deepnorm", 16**-0.5)):
+        narrowed = stds(init="xavier", norm_placement=placement)
+        assert narrowed["mlp.output.weight"] == pytest.approx(beta * (2 / 640) ** 0.5, rel=0.03)
+        assert narrowed["attention.output.weight"] == pytest.approx(beta * (2 / 256) ** 0.5, rel=0.03)
 
 
 def test_deepnorm_scales_values_but_not_queries_and_keys() -> None:

@@ -104,6 +104,27 @@ def test_factored_second_moments_are_exact_for_squares_of_rank_one() -> None:
     assert torch.allclose(updates[0], updates[1], rtol=1e-5)
 
 
+def test_factored_second_moments_are_those_of_the_paper_over_many_steps() -> None:
+    """Adafactor section 3, algorithm 4: averages of row and of column means, multiplied anew at each step."""
+    vector = ParameterVector({"matrix": torch.zeros(4, 3)})
+    optimizer = Optimizer(
+        vector, OptimizerConfig(name="adafactor", beta1=0.0, beta2_power=0.8, factored=True, epsilon=0.0)
+    )
+    rows, columns = torch.zeros(4, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
+    for step in range(1, 30):
+        gradient = gradients(step)[:12].view(4, 3)
+        vector.gradient.copy_(gradient.flatten())
+        optimizer.rate = 1.0
+        optimizer.step()
+        beta2 = 1 - step**-0.8
+        squares = gradient.double().square()
+        rows = beta2 * rows + (1 - beta2) * squares.mean(dim=1)
+        columns = beta2 * columns + (1 - beta2) * squares.mean(dim=0)
+        expected = gradient.double() / (torch.outer(rows, columns) / rows.mean()).sqrt()
+        assert optimizer.update is not None
+        assert torch.allclose(optimizer.update.double().view(4, 3), expected, rtol=1e-4), step
+
+
 def test_parameter_scaling_makes_steps_in_proportion_to_the_tensor() -> None:
     vector = ParameterVector({"large": torch.full((4,), 10.0), "small": torch.full((4,), 0.1)})
     optimizer = Optimizer(vector, OptimizerConfig(parameter_scaling=True, weight_decay=0.0))
@@ -115,15 +136,28 @@ def test_parameter_scaling_makes_steps_in_proportion_to_the_tensor() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scaling", "expected"), [("learning_rate", 0.95), ("learning_rate_squared", 0.975), ("independent", 0.9)]
+    ("scaling", "expected"), [("learning_rate", 0.95), ("learning_rate_squared", 0.975), ("independent", 0.95)]
 )
 def test_weight_decay_and_what_scales_it(scaling: str, expected: float) -> None:
     vector = ParameterVector({"matrix": torch.ones(2, 2), "gain": torch.ones(2)})
     config = OptimizerConfig(weight_decay=0.1, decay_scaling=scaling, decay_all=False)  # type: ignore[arg-type]
     optimizer = Optimizer(vector, config)
-    optimizer.rate = 0.5
+    optimizer.rate, optimizer.peak_rate = 0.5, 1.0
     optimizer.step()
     assert vector.values.tolist() == pytest.approx([expected] * 4 + [1.0] * 2)
+
+
+def test_decay_that_stands_alone_follows_the_schedule_but_not_its_peak() -> None:
+    left = []
+    for peak in (1e-3, 1e-1):
+        vector = ParameterVector({"matrix": torch.ones(2, 2)})
+        optimizer = Optimizer(vector, OptimizerConfig(weight_decay=0.1, decay_scaling="independent"))
+        optimizer.peak_rate = peak
+        for scheduled in (1.0, 0.5, 0.0):
+            optimizer.rate = scheduled * peak
+            optimizer.step()
+        left.append(vector.values.tolist())
+    assert left[0] == left[1] == pytest.approx([0.9 * 0.95] * 4)
 
 
 def test_clipping_tells_the_norm_before_and_leaves_small_gradients_alone() -> None:

@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import hashlib
 import inspect
 import math
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
-from replay.proxy.failure import Arm, Failure, Plan, Trace, first_step, moving_mean
+from replay.proxy.failure import LOSS, Arm, Failure, Plan, Trace, first_step, moving_mean
 from replay.proxy.recipes import CONVERGED_LOSS
 from replay.proxy.training import Training
 
-_DECIDES = ("config", "settings", "data", "text", "model", "optimisation", "precision", "observation", "training")
+_DECIDES = (
+    "config",
+    "settings",
+    "data",
+    "text",
+    "parameters",
+    "model",
+    "compilation",
+    "optimisation",
+    "precision",
+    "observation",
+    "training",
+)
 _JUDGES = ("failure", "recipes", "assessment")
+_PROSE = {
+    "Failure": {"title", "source", "mechanism", "settings", "signature", "leading_signal", "criterion", "search"},
+    "Arm": {"source"},
+}
 
 
 @dataclass(frozen=True)
@@ -26,9 +46,9 @@ class Result:
 
     ``peak``: largest held-out rise behind the moment where it was measured, else the largest mean loss of five steps
     after the task was first learned, or after the lowest where it never was. ``final``: mean loss of the last 20 steps.
-    ``leads``: by sign, how many steps before ``wrong_at`` it first held within the window, None when it did not.
-    ``alarms``: by sign, at how many of the ``quiet`` steps (those before the window, or all of a run that stayed well)
-    it held.
+    ``leads``: by sign, how many steps before ``wrong_at`` it first held, within the window and not before the cause;
+    None when it did not. ``alarms``: by sign, at how many of the ``quiet`` steps (those before the window, or all of a
+    run that stayed well) it held.
     """
 
     failure: str
@@ -43,20 +63,54 @@ class Result:
 
 
 @functools.cache
-def _code() -> bytes:
-    digest = hashlib.sha256(torch.__version__.encode())
+def code_digest() -> str:
+    """SHA-256 of the code that decides a run's bits and how it is judged, and of torch's and numpy's versions.
+
+    Comments and docstrings do not count.
+    """
+    digest = hashlib.sha256(f"{torch.__version__} {np.__version__}".encode())
     for name in (*_DECIDES, *_JUDGES):
-        digest.update((Path(__file__).parent / f"{name}.py").read_bytes())
-    return digest.digest()
+        digest.update(_without_prose((Path(__file__).parent / f"{name}.py").read_text()).encode())
+    return digest.hexdigest()
+
+
+@functools.cache
+def _catalogue_code(module: str) -> str:
+    return _without_prose(inspect.getsource(sys.modules[module]))
+
+
+def _without_prose(source: str) -> str:
+    """What a module does, without docstrings and without the texts of its failures and arms."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [line for line in body if not _is_text(line)]  # type: ignore[attr-defined]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _PROSE:
+            prose = _PROSE[node.func.id]
+            node.keywords = [keyword for keyword in node.keywords if keyword.arg not in prose]
+    return ast.dump(tree)
+
+
+def _is_text(line: ast.stmt) -> bool:
+    return isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) and isinstance(line.value.value, str)
+
+
+def _described(function: Callable[..., Any]) -> str:
+    """A function's name and what it was made with: judges are made by functions, their thresholds live in its cells."""
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    values = [_described(value) if inspect.isfunction(value) else repr(value) for value in cells]
+    return f"{function.__module__}.{function.__qualname__} {function.__defaults__} {values}"
 
 
 def definition_hash(failure: Failure, arm: Arm) -> str:
-    """Hash of all that decides a result: the proxy's code, torch's version, the failure's case and judge, the arm."""
-    parts = [inspect.getsource(failure.case), failure.criterion, repr(failure.signs)]
-    parts += [f"{failure.window} {failure.held_out}", arm.name, repr(arm.settings), f"{arm.ahead} {arm.skip} {arm.of}"]
+    """Hash of all that decides a result: the code, the catalogue's module, the failure's judge and signs, the arm."""
+    parts = [code_digest(), _catalogue_code(failure.case.__module__), _described(failure.case)]
+    parts += [_described(failure.judge), repr(failure.signs), f"{failure.window} {failure.held_out}"]
+    parts += [arm.name, repr(arm.settings), f"{arm.ahead} {arm.skip} {arm.of}"]
     if arm.plan_of is not None:
-        parts.append(inspect.getsource(arm.plan_of))
-    return hashlib.sha256(_code() + "\n".join(parts).encode()).hexdigest()[:16]
+        parts.append(_described(arm.plan_of))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
 def run_plan(plan: Plan, held_out: bool = False) -> Trace:
@@ -65,8 +119,11 @@ def run_plan(plan: Plan, held_out: bool = False) -> Trace:
     rows: list[dict[str, float]] = []
     while training.step < plan.config.steps:
         if plan.then is not None and training.step == plan.switch:
+            before = training.snapshot() if plan.reload else None
             training.adopt(plan.then)
             training.skip_batches(plan.skip)
+            if before is not None:
+                training = Training.restore(before)
         row = training.advance()
         if held_out and training.step >= plan.moment - 5:
             row["held_out"] = training.evaluate()
@@ -79,7 +136,7 @@ def assess(failure: Failure, arm: str, seed: int, trace: Trace) -> Result:
     """Judge a run and look for its signs."""
     wrong_at = failure.judge(trace)
     end = trace.steps if wrong_at is None else wrong_at
-    start = max(0, end - failure.window) if wrong_at is not None else end
+    start = max(end - failure.window, trace.moment - 1) if wrong_at is not None else end
     leads: dict[str, int | None] = {}
     alarms: dict[str, int] = {}
     learned = first_step(moving_mean(trace["loss"], 5) < CONVERGED_LOSS) or 0
@@ -100,6 +157,28 @@ def assess(failure: Failure, arm: str, seed: int, trace: Trace) -> Result:
         alarms=alarms,
         quiet=quiet.stop - quiet.start,
     )
+
+
+def lead_order(failure: Failure, result: Result) -> Literal["first", "same step", "later"]:
+    """Whether the leading signal's first sign came before those of all other signals."""
+    leading, others = -1, -1
+    for sign in failure.signs:
+        lead = result.leads.get(str(sign))
+        if sign.signal == failure.leading_signal:
+            leading = max(leading, -1 if lead is None else lead)
+        else:
+            others = max(others, -1 if lead is None else lead)
+    if leading > others:
+        return "first"
+    return "same step" if leading == others >= 0 else "later"
+
+
+def ahead_of_loss(failure: Failure, result: Result) -> bool:
+    """Whether the leading signal's first sign came before the loss's own."""
+    leads = [result.leads.get(str(sign)) for sign in failure.signs if sign.signal == failure.leading_signal]
+    told = [lead for lead in leads if lead is not None]
+    loss = result.leads.get(str(LOSS))
+    return bool(told) and (loss is None or max(told) > loss)
 
 
 def _peak(failure: Failure, trace: Trace) -> float:

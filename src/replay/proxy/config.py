@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from replay.proxy.settings import (
+    LARGEST_NUMBER,
+    MOST_STEPS,
     ConfigError,
     build,
     plain,
@@ -23,6 +25,8 @@ from replay.proxy.settings import (
     require_not_negative,
     require_positive,
     require_share,
+    require_whole,
+    shown,
 )
 
 __all__ = [
@@ -55,7 +59,11 @@ class Ramp:
     length: int = 0
 
     def __post_init__(self) -> None:
-        require(self.length >= 0, f"a ramp's length must not be negative, got {self.length}")
+        for name in ("before", "after"):
+            value = getattr(self, name)
+            require(abs(value) <= LARGEST_NUMBER, f"a ramp's {name} must be a number up to 1e38, not {shown(value)}")
+        require_whole("a ramp's start", self.start, -MOST_STEPS)
+        require_whole("a ramp's length", self.length, 0)
 
     def at(self, position: int) -> float:
         """The value at one position; a jump has already happened at ``start``."""
@@ -66,10 +74,17 @@ class Ramp:
         return self.before + (self.after - self.before) * (position - self.start) / self.length
 
 
+# Bounds of what is taken for a proxy; what they are together for a machine is ProxyConfig._require_room's matter.
+_LARGEST_MODEL = {"vocabulary": 2**20, "context": 2**16, "width": 2**16, "depth": 2**10, "heads": 2**16}
+_LARGEST_BATCH = 2**20
+_LARGEST_STEP = 2**32
+_MOST_PARAMETERS = 2**28
+
 Activation = Literal["gelu", "relu", "squared_relu", "silu", "swiglu", "geglu"]
 Positions = Literal["learned", "sinusoidal", "rope", "alibi", "none"]
 NormKind = Literal["layernorm", "rmsnorm"]
-NormPlacement = Literal["pre", "post", "deepnorm"]
+NormPlacement = Literal["pre", "post", "deepnorm", "glm_deepnorm"]
+Init = Literal["normal", "xavier", "fan_in"]
 ResidualInit = Literal["plain", "scaled"]
 
 
@@ -80,11 +95,14 @@ class ModelConfig:
     ``kv_heads``: 0 means one key and value head for each query head; 1 is multi-query attention (Shazeer 2019, PaLM
     section 2). ``hidden``: width of the feed-forward layer; 0 means 4 x width. ``qk_norm``: normalise queries and keys
     (Dehghani et al. 2023, section 2). ``z_loss``: weight of the squared log-partition (PaLM section 5; 1e-4 there).
-    ``embedding_grad_scale``: GLM-130B's alpha (section 3.1), or ``embedding_grad_ramp`` to change it over steps.
-    ``embedding_norm``: layer norm after the embedding (BLOOM section 3.3.2). ``logit_scale``: factor on the logits
-    (PaLM: 1/sqrt(width), with tied embeddings). Standard deviations: ``init_std`` for weight matrices, those named
-    otherwise for what they name; ``residual_init`` "scaled" divides the matrices that write into the residual stream
-    by sqrt(2 depth) (GPT-2 section 2.3). ``position_init`` "sinusoidal" starts learned positions as sines.
+    ``embedding_grad_scale``: GLM-130B's alpha (its section on training stability), or ``embedding_grad_ramp`` to change
+    it over steps.
+    ``embedding_norm``: layer norm after the embedding (BLOOM section 3.2.3). ``logit_scale``: factor on the logits
+    (PaLM: 1/sqrt(width), with tied embeddings). ``init``: standard deviation of weight matrices, ``init_std``
+    ("normal"), sqrt(2 / (inputs + outputs)) ("xavier", Glorot & Bengio 2010), or 1/sqrt(inputs) ("fan_in", PaLM section
+    5); embedding and output matrix have their own. ``residual_init`` "scaled" divides the matrices that write into the
+    residual stream by sqrt(2 depth) (GPT-2 section 2.3). ``position_init`` "sinusoidal" starts learned positions
+    as sines.
     """
 
     vocabulary: int = 16
@@ -107,6 +125,7 @@ class ModelConfig:
     embedding_grad_scale: float = 1.0
     embedding_grad_ramp: Ramp | None = None
     logit_scale: float = 1.0
+    init: Init = "normal"
     init_std: float = 0.02
     embedding_init_std: float = 0.25
     position_init: Literal["normal", "sinusoidal"] = "normal"
@@ -114,18 +133,21 @@ class ModelConfig:
     residual_init: ResidualInit = "plain"
 
     def __post_init__(self) -> None:
-        for name in ("vocabulary", "context", "width", "depth", "heads", "logit_scale"):
-            require_positive(f"model.{name}", getattr(self, name))
+        for name, most in _LARGEST_MODEL.items():
+            require_whole(f"model.{name}", getattr(self, name), 1, most)
+        require_whole("model.kv_heads", self.kv_heads, 0, self.heads)
+        require_whole("model.hidden", self.hidden, 0, _LARGEST_MODEL["width"])
+        require_positive("model.logit_scale", self.logit_scale)
         for name in ("z_loss", "embedding_grad_scale", "init_std", "embedding_init_std", "output_init_std"):
             require_not_negative(f"model.{name}", getattr(self, name))
         require_choice("model.activation", self.activation, Activation)
         require_choice("model.positions", self.positions, Positions)
         require_choice("model.norm", self.norm, NormKind)
         require_choice("model.norm_placement", self.norm_placement, NormPlacement)
+        require_choice("model.init", self.init, Init)
         require_choice("model.position_init", self.position_init, Literal["normal", "sinusoidal"])
         require_choice("model.residual_init", self.residual_init, ResidualInit)
         require(self.width % self.heads == 0, f"model.width {self.width} is not a multiple of heads {self.heads}")
-        require(self.kv_heads >= 0, "model.kv_heads must not be negative")
         require(
             self.heads % self.key_value_heads == 0,
             f"model.heads {self.heads} is not a multiple of kv_heads {self.kv_heads}",
@@ -134,6 +156,13 @@ class ModelConfig:
             self.positions not in ("rope", "sinusoidal") or self.head_width % 2 == 0,
             f"model.positions {self.positions} needs an even head width, not {self.head_width}",
         )
+        require(
+            self.positions != "learned" or self.position_init != "sinusoidal" or self.width % 2 == 0,
+            f"model.position_init 'sinusoidal' needs an even width, of sines and cosines, not {self.width}",
+        )
+        if self.embedding_grad_ramp is not None:
+            require_not_negative("model.embedding_grad_ramp.before", self.embedding_grad_ramp.before)
+            require_not_negative("model.embedding_grad_ramp.after", self.embedding_grad_ramp.after)
         require(
             not (self.parallel_layers and self.norm_placement != "pre"),
             "model.parallel_layers goes with norm_placement 'pre' only: its two branches read one normalised input",
@@ -175,6 +204,8 @@ class Defect:
     def __post_init__(self) -> None:
         require_choice("defect.kind", self.kind, DefectKind)
         require_share("defect.share", self.share)
+        require_whole("defect.first", self.first, 0)
+        require_whole("defect.last", self.last, 0)
         require(self.first <= self.last, f"defect: first batch {self.first} lies behind the last, {self.last}")
 
 
@@ -198,7 +229,8 @@ class DataConfig:
     defects: tuple[Defect, ...] = ()
 
     def __post_init__(self) -> None:
-        require_positive("data.batch_size", self.batch_size)
+        require_whole("data.batch_size", self.batch_size, 1, _LARGEST_BATCH)
+        require(len(self.defects) <= 256, f"data.defects: at most 256, not {len(self.defects):,}")
         require_choice("data.source", self.source, Source)
         if self.second_source is not None:
             require_choice("data.second_source", self.second_source, Source)
@@ -211,8 +243,12 @@ class DataConfig:
                 require_share("data.second_ramp.before", ramp.before)
                 require_share("data.second_ramp.after", ramp.after)
         if self.batch_ramp is not None:
-            require_positive("data.batch_ramp.before", self.batch_ramp.before)
-            require_positive("data.batch_ramp.after", self.batch_ramp.after)
+            for name in ("before", "after"):
+                size = getattr(self.batch_ramp, name)
+                require(
+                    1 <= size <= _LARGEST_BATCH,
+                    f"data.batch_ramp.{name} must lie between 1 and {_LARGEST_BATCH:,} sequences, not {shown(size)}",
+                )
         require(
             "corpus" not in (self.source, self.second_source) or bool(self.corpus),
             "data.source 'corpus' needs data.corpus, the path of a text",
@@ -229,7 +265,8 @@ class OptimizerConfig:
 
     ``beta2_power``: when positive, beta2 is 1 - step^-power (Adafactor section 7.2; PaLM section 5: 0.8).
     ``decay_scaling``: decoupled decay is multiplied by the learning rate (AdamW as everyone runs it), by its square
-    (PaLM section 5), or stands alone (Loshchilov & Hutter 2019; Wortsman et al. 2023). ``decay_all``: decay gains,
+    (PaLM section 5), or by the schedule without its peak, whatever
+    that is ("independent": Loshchilov & Hutter 2019; Wortsman et al. 2023). ``decay_all``: decay gains,
     biases and positions too, not the matrices only. ``grad_clip``: global norm, 0 for none. ``update_clip``: largest
     RMS of g^2/v of a tensor before its step is made smaller (Adafactor section 6; StableAdamW), 0 for none.
     ``parameter_scaling``: steps in proportion to a tensor's own RMS (Adafactor section 8). ``factored``: v as the outer
@@ -260,6 +297,7 @@ class OptimizerConfig:
             require(0.0 <= value < 1.0, f"optimizer.{name} must be at least 0 and below 1, not {value!r}")
         for name in ("beta2_power", "epsilon", "weight_decay", "grad_clip", "update_clip", "skip_above"):
             require_not_negative(f"optimizer.{name}", getattr(self, name))
+        require(self.epsilon <= 1.0, f"optimizer.epsilon must be at most 1, not {self.epsilon!r}")
 
 
 ScheduleName = Literal["constant", "linear", "cosine", "inverse_sqrt", "wsd"]
@@ -269,9 +307,10 @@ ScheduleName = Literal["constant", "linear", "cosine", "inverse_sqrt", "wsd"]
 class ScheduleConfig:
     """The learning rate at each step (:func:`replay.proxy.optimisation.learning_rate`).
 
-    ``decay_start`` and ``decay_end`` in steps: where "linear", "cosine" and "wsd" begin and end to fall towards
-    ``minimum``; for "inverse_sqrt" ``decay_start`` is where the fall begins (PaLM: 10,000). ``factor`` multiplies the
-    whole schedule (a learning rate halved in mid-run). ``rewarm_start``, ``rewarm_steps``: warm up again from there.
+    ``decay_start`` and ``decay_end`` in steps: where "linear", "cosine" and "wsd" (which is "linear" with a late start)
+    begin and end to fall towards ``minimum``; for "inverse_sqrt" ``decay_start`` is where the fall begins (PaLM:
+    10,000). ``factor`` multiplies the whole schedule (a learning rate halved in mid-run). ``rewarm_start``,
+    ``rewarm_steps``: warm up again from there.
     """
 
     name: ScheduleName = "constant"
@@ -289,7 +328,7 @@ class ScheduleConfig:
         for name in ("learning_rate", "minimum", "factor"):
             require_not_negative(f"schedule.{name}", getattr(self, name))
         for name in ("warmup_steps", "decay_start", "decay_end", "rewarm_start", "rewarm_steps"):
-            require_not_negative(f"schedule.{name}", getattr(self, name))
+            require_whole(f"schedule.{name}", getattr(self, name), 0)
         if self.name in ("linear", "cosine", "wsd"):
             require(
                 self.decay_end > self.decay_start,
@@ -319,7 +358,7 @@ class PrecisionConfig:
     def __post_init__(self) -> None:
         require_choice("precision.mode", self.mode, PrecisionMode)
         require_positive("precision.initial_scale", self.initial_scale)
-        require_positive("precision.growth_interval", self.growth_interval)
+        require_whole("precision.growth_interval", self.growth_interval, 1, 2**31 - 1)
         require_not_negative("precision.minimum_scale", self.minimum_scale)
 
 
@@ -343,9 +382,10 @@ class Fault:
 
     def __post_init__(self) -> None:
         require_choice("fault.kind", self.kind, FaultKind)
-        require(self.step >= 1, f"fault.step must be at least 1, the first step, not {self.step}")
+        require_whole("fault.step", self.step, 1)
+        require_whole("fault.element", self.element, 0)
         require(self.kind == "optimizer_lost" or bool(self.parameter), f"fault {self.kind!r} needs a parameter's name")
-        require(0 <= self.bit < 32, f"fault.bit must lie between 0 and 31, not {self.bit}")
+        require(0 <= self.bit < 32, f"fault.bit must lie between 0 and 31, not {shown(self.bit)}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -366,14 +406,36 @@ class ProxyConfig:
     compiled: bool = False
 
     def __post_init__(self) -> None:
-        require(0 <= self.seed < 2**63, f"seed must be an integer from 0 to 2^63 - 1, not {self.seed}")
-        require_not_negative("steps", self.steps)
+        require_whole("seed", self.seed, 0, 2**63 - 1)
+        require_whole("steps", self.steps, 0)
+        self._require_room()
         for source in (self.data.source, self.data.second_source):
             if source in ("copy", "reverse"):
                 require(
                     self.model.context % 2 == 0,
                     f"data.source {source!r} halves the context, which must be even, not {self.model.context}",
                 )
+
+    def _require_room(self) -> None:
+        """Refuse what no small machine could hold: the proxy is for small models (about 16 GiB a step at most)."""
+        m, ramp = self.model, self.data.batch_ramp
+        layer = 4 * m.width**2 + 3 * m.width * m.hidden_width
+        parameters = m.depth * layer + (2 * m.vocabulary + m.context) * m.width
+        require(
+            parameters <= _MOST_PARAMETERS,
+            f"a model of some {parameters:,} parameters; the proxy takes at most {_MOST_PARAMETERS:,}: make "
+            "model.width, depth or vocabulary smaller",
+        )
+        largest = self.data.batch_size if ramp is None else round(max(ramp.before, ramp.after))
+        kept = m.depth * (8 * m.width + 2 * m.hidden_width + 2 * m.heads * m.context) + 3 * m.vocabulary
+        # Held-out losses are of 128 sequences at a time, and keep nothing for a backward pass.
+        held_out = 128 * m.context * max(2 * m.heads * m.context, 2 * m.vocabulary, 2 * m.hidden_width)
+        numbers = max(largest * m.context * kept, held_out)
+        require(
+            numbers <= _LARGEST_STEP,
+            f"a step would hold some {numbers:,} numbers; the proxy takes at most {_LARGEST_STEP:,}: make "
+            "data.batch_size, model.context or the model smaller",
+        )
 
     def replace(self, **changes: object) -> ProxyConfig:
         """A copy with some settings changed; a part's fields as ``optimizer__beta2=0.95``.
@@ -429,4 +491,8 @@ class ProxyConfig:
             values = json.loads(text)
         except json.JSONDecodeError as error:
             raise ConfigError(f"line {error.lineno}: not JSON: {error.msg}") from error
+        except ValueError as error:  # an integer of more digits than Python reads
+            raise ConfigError(f"not JSON that can be read: {error}") from error
+        except RecursionError as error:
+            raise ConfigError("not settings: mappings or lists stand in each other thousands deep") from error
         return cls.from_dict(values)

@@ -72,13 +72,15 @@ def training_batch(config: ProxyConfig, index: int) -> Batch:
     """Batch ``index`` of the training data, with the defects ordered for it; errors as :func:`source_of`."""
     data = config.data
     size = batch_size_at(data, index)
-    sequences, weights = _draw(config, data.source, generator(config.seed, Purpose.TRAINING, index), size)
+    sequences, weights = _draw(
+        config, data.source, generator(config.seed, Purpose.TRAINING, index), size, TRAINING_TEXT
+    )
     second = np.zeros(size, dtype=np.bool_)
     if data.second_source is not None and data.second_ramp is not None:
         count = round(data.second_ramp.at(index) * size)
         if count:
             others, other_weights = _draw(
-                config, data.second_source, generator(config.seed, Purpose.SECOND_SOURCE, index), count
+                config, data.second_source, generator(config.seed, Purpose.SECOND_SOURCE, index), count, TRAINING_TEXT
             )
             sequences[size - count :] = others
             weights[size - count :] = other_weights
@@ -90,10 +92,12 @@ def training_batch(config: ProxyConfig, index: int) -> Batch:
 
 
 def held_out_batch(config: ProxyConfig, index: int, size: int, source: Source | None = None) -> Batch:
-    """Batch ``index`` of data that training never sees, always clean, of the first source unless another is named."""
-    sequences, weights = _draw(
-        config, source or config.data.source, generator(config.seed, Purpose.HELD_OUT, index), size
-    )
+    """Batch ``index`` of data that training never sees, always clean, of the first source unless another is named.
+
+    Of a text it is the last tenth; a copy task is drawn anew, and a sequence of it may turn up in training by chance.
+    """
+    random = generator(config.seed, Purpose.HELD_OUT, index)
+    sequences, weights = _draw(config, source or config.data.source, random, size, HELD_OUT_TEXT)
     return _batch(sequences, weights, np.zeros(size, dtype=np.bool_))
 
 
@@ -113,10 +117,14 @@ def entropy_floor(config: ProxyConfig) -> float | None:
     return None
 
 
+TRAINING_TEXT, HELD_OUT_TEXT = (0.0, 0.9), (0.9, 1.0)
+"""Where a text is read from, as shares of its length."""
+
+
 def _draw(
-    config: ProxyConfig, source: Source, random: np.random.Generator, size: int
+    config: ProxyConfig, source: Source, random: np.random.Generator, size: int, stretch: tuple[float, float]
 ) -> tuple[Tokens, npt.NDArray[np.float32]]:
-    """Sequences [size, context + 1] and the weights of their targets [size, context]."""
+    """Sequences [size, context + 1] and the weights of their targets [size, context]; a text's from its stretch."""
     length, vocabulary = config.model.context, config.model.vocabulary
     weights = np.ones((size, length), dtype=np.float32)
     if source in ("copy", "reverse"):
@@ -128,7 +136,8 @@ def _draw(
         end = np.zeros((size, 1), dtype=np.int64)
         return np.concatenate([half, half if source == "copy" else half[:, ::-1], end], axis=1), weights
     symbols = source_of(config, source)
-    starts = random.integers(0, len(symbols) - length, size=size)
+    first, behind = (round(share * len(symbols)) for share in stretch)
+    starts = random.integers(first, behind - length, size=size)
     return symbols[starts[:, None] + np.arange(length + 1)].astype(np.int64), weights
 
 
@@ -142,8 +151,11 @@ def source_of(config: ProxyConfig, source: Source) -> npt.NDArray[np.uint8]:
     needed = int(symbols.max(initial=0)) + 1
     if config.model.vocabulary < needed:
         raise ConfigError(f"model.vocabulary is {config.model.vocabulary}; source {source!r} needs at least {needed}")
-    if len(symbols) <= config.model.context + 1:
-        raise ConfigError(f"the text has {len(symbols)} symbols, too few for model.context {config.model.context}")
+    if len(symbols) - round(HELD_OUT_TEXT[0] * len(symbols)) <= config.model.context:
+        raise ConfigError(
+            f"the text has {len(symbols)} symbols; its last tenth, which is held out, is too short for "
+            f"model.context {config.model.context}"
+        )
     return symbols
 
 
@@ -168,5 +180,5 @@ def _spoil(sequences: Tokens, defect: Defect, config: ProxyConfig, index: int, n
         spoilt[:] = spoilt[:1]
     elif defect.kind == "mojibake":
         half = max(2, round(vocabulary**0.5))
-        pairs = np.stack([spoilt // half, spoilt % half], axis=2).reshape(count, -1)
+        pairs = np.stack([spoilt // half, spoilt % half], axis=2).reshape(count, 2 * sequences.shape[1])
         spoilt[:] = pairs[:, : sequences.shape[1]]

@@ -1,21 +1,22 @@
 """The proxy's model: a decoder-only transformer, as functions on named tensors.
 
 Shapes: B batch, T time, D width, H query heads, G key and value heads, K head width, F feed-forward width, V
-vocabulary, L layers. A model is a dictionary from names to tensors; :func:`forward` is the whole of it.
+vocabulary, L layers. A model is a dictionary from names to tensors (:mod:`replay.proxy.parameters`); :func:`forward` is
+the whole of it.
 
 What each knob computes, and whose it is: layer norm before each branch (GPT-2), after it (Vaswani et al. 2017) or
-DeepNorm (Wang et al. 2022; GLM-130B); RMSNorm (Zhang & Sennrich 2019); rotary positions (Su et al. 2021), ALiBi (Press
-et al. 2022; BLOOM), learned or sinusoidal ones; GELU, SiLU, ReLU, squared ReLU (So et al. 2021), SwiGLU (Shazeer 2020;
-PaLM), GeGLU (GLM-130B); parallel layers (Wang & Komatsuzaki 2021; PaLM); multi-query and grouped-query attention
-(Shazeer 2019; Ainslie et al. 2023); QK-norm (Dehghani et al. 2023); z-loss (PaLM section 5); the shrunk embedding
-gradient (GLM-130B section 3.1); layer norm after the embedding (BLOOM); tied embeddings.
+DeepNorm (Wang et al. 2022, or with GLM-130B's factors); RMSNorm (Zhang & Sennrich 2019); rotary positions (Su et al.
+2021), ALiBi (Press et al. 2022; BLOOM), learned or sinusoidal ones; GELU, SiLU, ReLU, squared ReLU (So et al. 2021),
+SwiGLU (Shazeer 2020; PaLM), GeGLU (GLM-130B); parallel layers (Wang & Komatsuzaki 2021; PaLM); multi-query and
+grouped-query attention (Shazeer 2019; Ainslie et al. 2023); QK-norm (Dehghani et al. 2023); z-loss (PaLM section 5);
+the shrunk embedding gradient (GLM-130B, on training stability); layer norm after the embedding (BLOOM); tied
+embeddings.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -25,104 +26,9 @@ import torch.nn.functional as F  # noqa: N812 (its name everywhere)
 from torch import Tensor
 
 from replay.proxy.config import ModelConfig
-from replay.proxy.data import Purpose, generator
+from replay.proxy.parameters import DEEPNORM, deepnorm_factors, rotary_angles, sinusoids
 
 Parameters = Mapping[str, Tensor]
-
-
-# -- Parameters ------------------------------------------------------------------------------------------------------
-
-
-def parameter_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
-    """Names and shapes of all parameters, in the order in which they are used. Matrices are [outputs, inputs]."""
-    c, width, head = config, config.width, config.head_width
-    gated = c.activation in ("swiglu", "geglu")
-    shapes: dict[str, tuple[int, ...]] = {"embedding.token": (c.vocabulary, width)}
-    if c.positions == "learned":
-        shapes["embedding.position"] = (c.context, width)
-    if c.embedding_norm:
-        shapes |= _norm_shapes("embedding.norm", width, c)
-    for layer in range(c.depth):
-        name = f"layer{layer}"
-        shapes |= _norm_shapes(f"{name}.attention.norm", width, c)
-        shapes |= _linear_shapes(f"{name}.attention.qkv", (c.heads + 2 * c.key_value_heads) * head, width, c)
-        if c.qk_norm:
-            shapes[f"{name}.attention.query_norm.gain"] = (head,)
-            shapes[f"{name}.attention.key_norm.gain"] = (head,)
-        shapes |= _linear_shapes(f"{name}.attention.output", width, width, c)
-        if not c.parallel_layers:
-            shapes |= _norm_shapes(f"{name}.mlp.norm", width, c)
-        shapes |= _linear_shapes(f"{name}.mlp.input", (2 if gated else 1) * c.hidden_width, width, c)
-        shapes |= _linear_shapes(f"{name}.mlp.output", width, c.hidden_width, c)
-    if c.norm_placement == "pre":
-        shapes |= _norm_shapes("final.norm", width, c)
-    if not c.tied_embeddings:
-        shapes["final.head"] = (c.vocabulary, width)
-    return shapes
-
-
-def _norm_shapes(name: str, width: int, config: ModelConfig) -> dict[str, tuple[int, ...]]:
-    gain: dict[str, tuple[int, ...]] = {f"{name}.gain": (width,)}
-    return gain | ({f"{name}.bias": (width,)} if config.biases else {})
-
-
-def _linear_shapes(name: str, outputs: int, inputs: int, config: ModelConfig) -> dict[str, tuple[int, ...]]:
-    weight: dict[str, tuple[int, ...]] = {f"{name}.weight": (outputs, inputs)}
-    return weight | ({f"{name}.bias": (outputs,)} if config.biases else {})
-
-
-def parameter_count(config: ModelConfig) -> int:
-    """Exact number of parameters."""
-    return sum(math.prod(shape) for shape in parameter_shapes(config).values())
-
-
-def flops_per_sequence(config: ModelConfig, length: int) -> int:
-    """Floating-point operations of the matrix products of one forward and backward pass over [length] tokens.
-
-    2 a multiply-add; the backward pass costs twice the forward one. All of the attention matrix counts, also the half
-    that the causal mask hides, since the proxy computes it.
-    """
-    shapes = parameter_shapes(config)
-    weights = sum(math.prod(shape) for name, shape in shapes.items() if name.endswith(".weight"))
-    head = config.vocabulary * config.width
-    attention = 2 * config.depth * config.heads * config.head_width * length
-    return 3 * 2 * length * (weights + head + attention)
-
-
-def initial_parameters(config: ModelConfig, seed: int) -> dict[str, Tensor]:
-    """Fresh parameters, float32; each depends on the seed and its own name alone, whatever else the model has."""
-    return {name: _initial(name, shape, config, seed) for name, shape in parameter_shapes(config).items()}
-
-
-def _initial(name: str, shape: tuple[int, ...], config: ModelConfig, seed: int) -> Tensor:
-    if name.endswith("gain"):
-        return torch.ones(shape)
-    if name.endswith("bias"):
-        return torch.zeros(shape)
-    if name == "embedding.position" and config.position_init == "sinusoidal":
-        return sinusoids(*shape).clone()
-    random = generator(seed, Purpose.INITIAL_WEIGHTS, zlib.crc32(name.encode()))
-    weight = torch.from_numpy(random.standard_normal(shape, dtype="float32"))
-    return weight * _initial_std(name, shape, config)
-
-
-def _initial_std(name: str, shape: tuple[int, ...], config: ModelConfig) -> float | Tensor:
-    """Standard deviation of a matrix; for DeepNorm [outputs, 1], since values are scaled where queries are not."""
-    if name == "embedding.token":
-        return config.embedding_init_std
-    if name == "final.head":
-        return config.output_init_std
-    std = config.init_std
-    writes = name.endswith(("attention.output.weight", "mlp.output.weight"))
-    if config.norm_placement == "deepnorm":
-        beta = (8 * config.depth) ** -0.25
-        if name.endswith("qkv.weight"):
-            values = config.key_value_heads * config.head_width
-            scale = torch.ones(shape[0], 1)
-            scale[-values:] = beta
-            return std * scale
-        return std * beta if ".mlp." in name or writes else std
-    return std / math.sqrt(2 * config.depth) if writes and config.residual_init == "scaled" else std
 
 
 # -- Parts -----------------------------------------------------------------------------------------------------------
@@ -139,18 +45,6 @@ def norm(x: Tensor, name: str, p: Parameters, config: ModelConfig) -> Tensor:
     if config.norm == "rmsnorm":
         return F.rms_norm(x, gain.shape, gain, 1e-6)
     return F.layer_norm(x, gain.shape, gain, p.get(f"{name}.bias"))
-
-
-def sinusoids(length: int, width: int) -> Tensor:
-    """Sines and cosines of positions, [length, width] (Vaswani et al. 2017 section 3.5)."""
-    angles = rotary_angles(length, width)
-    return torch.cat([angles.sin(), angles.cos()], dim=1)
-
-
-def rotary_angles(length: int, width: int) -> Tensor:
-    """Position times frequency, [length, width / 2]; frequencies fall from 1 to 1/10,000."""
-    frequencies = 10_000.0 ** (-torch.arange(0, width, 2) / width)
-    return torch.outer(torch.arange(length, dtype=torch.float32), frequencies)
 
 
 @functools.lru_cache(maxsize=16)
@@ -187,7 +81,7 @@ class Observed:
     """What a forward pass shows of itself, as tensors without gradient; one entry a layer.
 
     ``attention_logit_max``: largest query-key product of the batch after scaling, []. ``attention_entropy``: mean over
-    heads and queries of the first sequences of the batch, nats, []. ``activation_norm``: RMS of the residual stream
+    heads and queries of the batch's first and last sequence, nats, []. ``activation_norm``: RMS of the residual stream
     after the layer, [].
     """
 
@@ -197,7 +91,10 @@ class Observed:
 
 
 ENTROPY_SEQUENCES = 2
-"""Sequences of a batch whose attention entropy is measured: the whole batch would cost as much as the softmax."""
+"""Sequences of a batch whose attention entropy is measured: the whole batch would cost as much as the softmax.
+
+The first and the last, since spoilt sequences stand at the front of a batch and those of a second task at its end.
+"""
 
 
 def attention_logits(query: Tensor, key: Tensor, config: ModelConfig) -> Tensor:
@@ -232,7 +129,7 @@ def attention(x: Tensor, name: str, p: Parameters, config: ModelConfig, observed
     weights = scores.softmax(dim=-1)
     if observed is not None:
         observed.attention_logit_max.append(scores.detach().max())
-        some = weights.detach()[: ENTROPY_SEQUENCES * c.heads].float()
+        some = weights.detach().view(batch, c.heads, time, time)[:: max(1, batch - 1)].float()
         observed.attention_entropy.append(-torch.special.xlogy(some, some).sum(dim=-1).mean())
     mixed = torch.bmm(weights.type_as(value), value).view(batch, c.heads, time, c.head_width)
     mixed = mixed.transpose(1, 2).reshape(batch, time, c.width)
@@ -269,7 +166,7 @@ def block(x: Tensor, name: str, p: Parameters, config: ModelConfig, observed: Ob
     if c.norm_placement == "pre":
         x = x + attention(norm(x, f"{first}.norm", p, c), first, p, c, observed)
         return x + mlp(norm(x, f"{second}.norm", p, c), second, p, c)
-    alpha = (2 * c.depth) ** 0.25 if c.norm_placement == "deepnorm" else 1.0
+    alpha = deepnorm_factors(c)[0] if c.norm_placement in DEEPNORM else 1.0
     x = norm(alpha * x + attention(x, first, p, c, observed), f"{first}.norm", p, c)
     return norm(alpha * x + mlp(x, second, p, c), f"{second}.norm", p, c)
 

@@ -88,8 +88,9 @@ class Optimizer(torch.optim.Optimizer):
     """AdamW, Adafactor or SGD over a :class:`ParameterVector`.
 
     A torch optimizer, so that torch's own GradScaler can unscale its gradient and withhold its step. The settings are
-    read at each step: set :attr:`config` and :attr:`rate` before it. After a step :attr:`update` holds what was
-    subtracted, without weight decay, [parameters], and :attr:`second_moment_lag` AdamW's RMS of g^2/v of each tensor.
+    read at each step: set :attr:`config`, :attr:`rate` and, for decay that stands alone, :attr:`peak_rate`, the
+    schedule's largest, before it. After a step :attr:`update` holds what was subtracted, without weight decay,
+    [parameters], and :attr:`second_moment_lag` AdamW's RMS of g^2/v of each tensor.
     """
 
     def __init__(self, vector: ParameterVector, config: OptimizerConfig) -> None:
@@ -97,6 +98,7 @@ class Optimizer(torch.optim.Optimizer):
         self.vector = vector
         self.config = config
         self.rate = 0.0
+        self.peak_rate = 0.0
         self.updates = 0
         self.update: Tensor | None = None
         self.second_moment_lag: Tensor | None = None
@@ -138,10 +140,10 @@ class Optimizer(torch.optim.Optimizer):
         """AdamW (Loshchilov & Hutter 2019), Adafactor (Shazeer & Stern 2018): the step before the learning rate."""
         c, gradient = self.config, self.vector.gradient
         beta2 = 1.0 - self.updates**-c.beta2_power if c.beta2_power > 0 else c.beta2
-        squares = gradient * gradient
+        second = self.moments["second"].mul_(beta2).addcmul_(gradient, gradient, value=1.0 - beta2)
         if c.name == "adafactor" and c.factored:
-            squares = self._factored(squares)
-        second = self.moments["second"].mul_(beta2).add_(squares, alpha=1.0 - beta2)
+            # Means are linear: those of the running average are the running averages of means that the paper keeps.
+            second = self._factored(second)
         # With beta2 = 1 - step^-p the first step overwrites v, and there is no bias to correct.
         correction2 = 1.0 if c.beta2_power > 0 else 1.0 - c.beta2**self.updates
         debiased = second / correction2
@@ -165,7 +167,8 @@ class Optimizer(torch.optim.Optimizer):
 
     def _decay(self) -> None:
         c = self.config
-        scale = {"learning_rate": self.rate, "learning_rate_squared": self.rate**2, "independent": 1.0}
+        scheduled = self.rate / self.peak_rate if self.peak_rate else 0.0
+        scale = {"learning_rate": self.rate, "learning_rate_squared": self.rate**2, "independent": scheduled}
         strength = scale[c.decay_scaling] * c.weight_decay
         if strength == 0.0:
             return

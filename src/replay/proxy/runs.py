@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from replay.proxy import model
+from replay.proxy import parameters
 from replay.proxy.data import entropy_floor
 from replay.proxy.runtime import runtime_restored
 from replay.proxy.telemetry import Clock, EventFileLog, MegatronLog
@@ -93,7 +93,7 @@ def train(
         loss=sum(losses[-20:]) / max(1, len(losses[-20:])),
         held_out_loss=training.evaluate(),
         entropy_floor=entropy_floor(training.config),
-        parameters=model.parameter_count(training.config.model),
+        parameters=parameters.parameter_count(training.config.model),
         tokens=training.tokens,
         seconds=time.perf_counter() - started,
         checkpoint=str(last),
@@ -109,8 +109,8 @@ def _write_metadata(training: Training, folder: Path) -> None:
     metadata = {
         "config": config.to_dict(),
         "config_hash": config.content_hash(),
-        "parameters": model.parameter_count(config.model),
-        "flops_per_step": model.flops_per_sequence(config.model, config.model.context) * config.data.batch_size,
+        "parameters": parameters.parameter_count(config.model),
+        "flops_per_step": parameters.flops_per_sequence(config.model, config.model.context) * config.data.batch_size,
         "torch": torch.__version__,
         "threads": torch.get_num_threads(),
         "machine": platform.machine(),

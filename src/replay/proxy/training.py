@@ -7,6 +7,7 @@ to it: each draw is a function of the seed and what it is for (:mod:`replay.prox
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import math
@@ -18,13 +19,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from replay.proxy import checkpoint, data, model, observation
+from replay.proxy import checkpoint, data, model, observation, parameters, text
 from replay.proxy.checkpoint import Checkpoint, CheckpointError
+from replay.proxy.checkpoint_state import check_state, check_tensors
 from replay.proxy.compilation import compiled_pass
 from replay.proxy.config import ConfigError, ProxyConfig
 from replay.proxy.data import Purpose
 from replay.proxy.optimisation import Optimizer, ParameterVector, clip_gradient, learning_rate
 from replay.proxy.precision import Precision
+from replay.proxy.settings import MOST_STEPS, shown
 
 PARTS = ("optimizer", "scaler", "schedule", "data")
 """Parts of a checkpoint that a resume can leave out, to see what forgetting them does."""
@@ -57,7 +60,17 @@ CHANGEABLE = {
 }
 """What :meth:`Training.change` can change in mid-run: its name, and the setting of the config."""
 
+_NOT_OF_THE_FORWARD_PASS = ("z_loss", "embedding_grad_scale", "embedding_grad_ramp")
+_OF_THE_START = (
+    "init",
+    "init_std",
+    "embedding_init_std",
+    "output_init_std",
+    "position_init",
+    "residual_init",
+)
 _SKIP_HISTORY = 128
+_MOST_SKIPPED = 1_000_000
 
 
 def configure_runtime(threads: int = 1) -> None:
@@ -94,22 +107,25 @@ class Training:
     @classmethod
     def start(cls, config: ProxyConfig) -> Training:
         """A fresh run, no step done."""
-        return cls(config, model.initial_parameters(config.model, config.seed))
+        return cls(config, parameters.initial_parameters(config.model, config.seed))
 
     @classmethod
-    def resume(cls, folder: str | Path, without: Iterable[str] = ()) -> Training:
+    def resume(cls, folder: str | Path, without: Iterable[str] = (), corpus: str | None = None) -> Training:
         """The run of a checkpoint, but for the parts that are left out (:data:`PARTS`).
 
         ``optimizer``: moments and step count start at zero. ``scaler``: the loss scale starts over. ``schedule``: the
-        learning rate starts over with its warm-up. ``data``: the data start over with batch 1.
+        learning rate starts over with its warm-up. ``data``: the data start over with batch 1. ``corpus``: where the
+        run's text is now, if it is no longer where the config says.
 
         Raises:
-            CheckpointError: the checkpoint is missing, damaged or of another format, or there is no such part.
+            CheckpointError: the checkpoint is missing, damaged or of another format, holds what no run can go on
+                from, or there is no such part; or the corpus is not the text that the run learned from.
+            ConfigError: the corpus cannot be read.
         """
-        return cls.restore(checkpoint.read(folder), without=without)
+        return cls.restore(checkpoint.read(folder), without=without, corpus=corpus)
 
     @classmethod
-    def restore(cls, snapshot: Checkpoint, without: Iterable[str] = ()) -> Training:
+    def restore(cls, snapshot: Checkpoint, without: Iterable[str] = (), corpus: str | None = None) -> Training:
         """As :meth:`resume`, from a :meth:`snapshot`, which stays as it is."""
         forgotten = set(without)
         if unknown := forgotten - set(PARTS):
@@ -117,12 +133,34 @@ class Training:
         state = snapshot.state
         try:
             config = ProxyConfig.from_dict(state["config"])
-            tensors = {name: snapshot.tensors[f"model/{name}"] for name in model.parameter_shapes(config.model)}
-            training = cls(config, tensors)
+            check_state(state, _SKIP_HISTORY)
+            shapes = parameters.parameter_shapes(config.model)
+            check_tensors(snapshot.tensors, ["model"], shapes)
+            training = cls(config, {name: snapshot.tensors[f"model/{name}"] for name in shapes})
             training._load(state, snapshot.tensors, forgotten)
         except KeyError as error:
             raise CheckpointError(f"the checkpoint lacks {error.args[0]!r}; resume from another") from error
+        except ConfigError as error:
+            raise CheckpointError(f"the checkpoint's config: {error}") from error
+        if corpus is not None:
+            training.config = config.replace(data__corpus=corpus)
+        if "data" not in forgotten:
+            training._require_corpus(state.get("corpus_sha256"))
         return training
+
+    def _require_corpus(self, digest: object) -> None:
+        """Refuse to go on with another text than that of which a checkpoint tells the SHA-256."""
+        if self._corpus_digest not in (None, digest) and digest is not None:
+            raise CheckpointError(
+                f"{self.config.data.corpus}: not the text that this run learned from (SHA-256 differs); put that one "
+                "back, name where it is, or leave out the part 'data' to start over with the text as it is now"
+            )
+
+    @property
+    def _corpus_digest(self) -> str | None:
+        """SHA-256 of the text of a file, where the run learns from one."""
+        where = self.config.data
+        return text.corpus_digest(where.corpus) if "corpus" in (where.source, where.second_source) else None
 
     def _load(self, state: dict[str, Any], tensors: dict[str, Tensor], forgotten: set[str]) -> None:
         self.step = state["step"]
@@ -132,6 +170,7 @@ class Training:
         self.tokens, self.samples = state["tokens"], state["samples"]
         self._norm_history = list(state["norm_history"])
         if "optimizer" not in forgotten:
+            check_tensors(tensors, self.optimizer.moments, parameters.parameter_shapes(self.config.model))
             self.optimizer.updates = state["updates"]
             for moment, vector in self.optimizer.moments.items():
                 for name, view in zip(self.vector.names, self.vector.views(vector), strict=True):
@@ -161,6 +200,8 @@ class Training:
             "scaler": self.precision.state_dict(),
             "norm_history": list(self._norm_history),
         }
+        if (digest := self._corpus_digest) is not None:
+            state["corpus_sha256"] = digest
         return Checkpoint(tensors, state)
 
     def save(self, folder: str | Path) -> str:
@@ -191,6 +232,7 @@ class Training:
         self.step += 1
         self.optimizer.config = self.config.optimizer
         self.optimizer.rate = learning_rate(self.config.schedule, self.step - self.schedule_start)
+        self.optimizer.peak_rate = self.config.schedule.learning_rate
         if self.step in self.skipped_steps:
             return self._counts(stepped=False)
         self._break("weight_bit", "optimizer_lost")
@@ -285,11 +327,15 @@ class Training:
         """Take another config from the next step on.
 
         Raises:
-            ConfigError: its model has other parameters.
+            ConfigError: its model has other parameters, or computes something else with these.
         """
         before = self.config
-        if model.parameter_shapes(before.model) != model.parameter_shapes(after.model):
-            raise ConfigError("this change of the model needs other parameters: start a new run with it")
+        for name in (item.name for item in dataclasses.fields(after.model)):
+            free = name in _NOT_OF_THE_FORWARD_PASS or name in _OF_THE_START
+            if not free and getattr(before.model, name) != getattr(after.model, name):
+                raise ConfigError(
+                    f"model.{name} cannot change in mid-run: it would be another model; start a new run with it"
+                )
         self.config = after
         if after.precision != before.precision:
             self.precision = Precision(after.precision)
@@ -297,11 +343,26 @@ class Training:
             self.optimizer = Optimizer(self.vector, after.optimizer)
 
     def skip_batches(self, count: int) -> None:
-        """Leave out the next ``count`` batches and take those behind them instead (PaLM's way: mode "shift")."""
+        """Leave out the next ``count`` batches and take those behind them instead (PaLM's way: mode "shift").
+
+        Raises:
+            ConfigError: a negative count, or one beyond all bounds.
+        """
+        if not 0 <= count <= MOST_STEPS - self.data_offset:
+            raise ConfigError(f"the number of batches to skip must be zero or positive, not {shown(count)}")
         self.data_offset += count
 
     def skip_steps(self, first: int, last: int) -> None:
-        """Walk over steps ``first`` to ``last`` without updating (Megatron's way, GLM-130B: mode "advance")."""
+        """Walk over steps ``first`` to ``last`` without updating (Megatron's way, GLM-130B: mode "advance").
+
+        Raises:
+            ConfigError: no range of steps, or one of more than a million.
+        """
+        if not 1 <= first <= last < first + _MOST_SKIPPED or last > MOST_STEPS:
+            raise ConfigError(
+                f"steps to skip: from 1 on, the first before the last, a million at most; not {shown(first)} to "
+                f"{shown(last)}"
+            )
         self.skipped_steps |= set(range(first, last + 1))
 
     def reset_optimizer(self) -> None:
