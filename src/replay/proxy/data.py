@@ -10,7 +10,6 @@ half is the first one backwards, and the first token is always the last of the a
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,27 +17,9 @@ import numpy.typing as npt
 
 from replay.proxy import text
 from replay.proxy.config import ConfigError, DataConfig, Defect, ProxyConfig, Source
+from replay.proxy.streams import Purpose, generator
 
 Tokens = npt.NDArray[np.int64]
-
-
-class Purpose(enum.IntEnum):
-    """What a stream of random numbers is for; streams of different purposes never meet."""
-
-    TRAINING = 0
-    HELD_OUT = 1
-    DEFECT = 2
-    SECOND_SOURCE = 3
-    INITIAL_WEIGHTS = 4
-    TEXT = 5
-    PERTURBATION = 6
-    BIT_FLIP = 7
-
-
-def generator(seed: int, purpose: Purpose, index: int = 0) -> np.random.Generator:
-    """The random generator of one purpose and index (0 .. 2^56 - 1) under a seed."""
-    key = np.array([seed, (int(purpose) << 56) | index], dtype=np.uint64)
-    return np.random.Generator(np.random.Philox(key=key))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from replay.proxy.config import ModelConfig
-from replay.proxy.data import Purpose, generator
+from replay.proxy.streams import Purpose, generator
 
 GATED = ("swiglu", "geglu")
 """Activations that multiply two inner layers."""

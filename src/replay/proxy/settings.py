@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
-import math
 import types
 import typing
 from collections.abc import Hashable
@@ -25,24 +24,44 @@ def require(condition: bool, message: str) -> None:
         raise ConfigError(message)
 
 
+LARGEST_NUMBER = 1e38
+"""Settings are computed with in float32, which ends a little above."""
+
+MOST_STEPS = 2**40
+"""Bound of all that counts steps or batches: more than any run does, and within what random streams are numbered by."""
+
+
+def shown(value: object) -> str:
+    """A value in a message, on one line and not too long for it."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # Python writes no integer of more than 4,300 digits
+        return f"a very large {type(value).__name__}"
+    return text if len(text) <= 80 else f"{text[:60]}... ({len(text):,} characters)"
+
+
 def require_positive(name: str, value: float) -> None:
-    require(math.isfinite(value) and value > 0, f"{name} must be a positive number, not {value!r}")
+    require(0 < value <= LARGEST_NUMBER, f"{name} must be a positive number up to 1e38, not {shown(value)}")
 
 
 def require_not_negative(name: str, value: float) -> None:
-    require(math.isfinite(value) and value >= 0, f"{name} must be zero or a positive number, not {value!r}")
+    require(0 <= value <= LARGEST_NUMBER, f"{name} must be zero or a positive number up to 1e38, not {shown(value)}")
+
+
+def require_whole(name: str, value: int, least: int, most: int = MOST_STEPS) -> None:
+    require(least <= value <= most, f"{name} must lie between {least:,} and {most:,}, not {shown(value)}")
 
 
 def require_share(name: str, value: float) -> None:
-    require(0.0 <= value <= 1.0, f"{name} must lie between 0 and 1, not {value!r}")
+    require(0.0 <= value <= 1.0, f"{name} must lie between 0 and 1, not {shown(value)}")
 
 
 def require_choice(name: str, value: object, annotation: Any) -> None:
     allowed = typing.get_args(annotation)
     if value not in allowed:
-        close = difflib.get_close_matches(str(value), allowed, n=1)
+        close = difflib.get_close_matches(shown(value).strip("'"), allowed, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise ConfigError(f"{name} must be one of {', '.join(allowed)}, not {value!r}{hint}")
+        raise ConfigError(f"{name} must be one of {', '.join(allowed)}, not {shown(value)}{hint}")
 
 
 @functools.cache
@@ -70,7 +89,7 @@ def require_known_fields(owner: type, names: set[str], prefix: str) -> None:
     for name in sorted(names - set(known)):
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean {prefix}{close[0]}?" if close else f"; there are {', '.join(known)}"
-        raise ConfigError(f"no setting {prefix}{name}{hint}")
+        raise ConfigError(f"no setting {prefix}{name if len(name) <= 80 else shown(name)}{hint}")
 
 
 def build(owner: type[T], values: object, prefix: str) -> T:
@@ -88,7 +107,7 @@ def convert(hint: Any, value: Any, name: str) -> Any:
         return None if value is None else convert(inner, value, name)
     if origin is tuple:
         if not isinstance(value, list | tuple):
-            raise ConfigError(f"{name}: a list is needed, not {value!r}")
+            raise ConfigError(f"{name}: a list is needed, not {shown(value)}")
         return tuple(convert(typing.get_args(hint)[0], item, f"{name}[{i}]") for i, item in enumerate(value))
     if origin is Literal:
         require_choice(name, value, hint)
@@ -96,7 +115,8 @@ def convert(hint: Any, value: Any, name: str) -> Any:
     if dataclasses.is_dataclass(hint):
         return value if isinstance(value, cast(type, hint)) else build(cast(type, hint), value, f"{name}.")
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        require(abs(value) <= LARGEST_NUMBER, f"{name}: a number within 1e38 of 0 is needed, not {shown(value)}")
         return float(value)
     if type(value) is not hint:
-        raise ConfigError(f"{name}: {hint.__name__} is needed, not {value!r}")
+        raise ConfigError(f"{name}: {hint.__name__} is needed, not {shown(value)}")
     return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from replay.proxy.config import ConfigError
+from replay.proxy.streams import Purpose, generator
 
 SYMBOLS = 44
 """Alphabet of the word source: 42 letters, a space (42) and the mark of a copy (43)."""
@@ -37,8 +39,6 @@ def zipf_source(seed: int) -> WordSource:
     text uniquely decodable; a step writes, on average over the stationary distribution of the words (which copying
     leaves as it is), their letters, a space, and with probability 0.1 a mark. The rate is the quotient.
     """
-    from replay.proxy.data import Purpose, generator
-
     random = generator(seed, Purpose.TEXT)
     words = _words(random)
     successors = np.array([random.choice(_WORDS, size=_SUCCESSORS, replace=False) for _ in range(_WORDS)])
@@ -108,3 +108,9 @@ def corpus(path: str) -> npt.NDArray[np.uint8]:
         return np.frombuffer(Path(path).read_bytes(), dtype=np.uint8)
     except OSError as error:
         raise ConfigError(f"data.corpus: {path}: {error.strerror}") from error
+
+
+@functools.lru_cache(maxsize=4)
+def corpus_digest(path: str) -> str:
+    """SHA-256 of the bytes of a file, as :func:`corpus` read them; errors as there."""
+    return hashlib.sha256(corpus(path).tobytes()).hexdigest()

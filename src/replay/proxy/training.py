@@ -24,10 +24,10 @@ from replay.proxy.checkpoint import Checkpoint, CheckpointError
 from replay.proxy.checkpoint_state import check_state, check_tensors
 from replay.proxy.compilation import compiled_pass
 from replay.proxy.config import ConfigError, ProxyConfig
-from replay.proxy.data import Purpose
 from replay.proxy.optimisation import Optimizer, ParameterVector, clip_gradient, learning_rate
 from replay.proxy.precision import Precision
 from replay.proxy.settings import MOST_STEPS, shown
+from replay.proxy.streams import Purpose, generator
 
 PARTS = ("optimizer", "scaler", "schedule", "data")
 """Parts of a checkpoint that a resume can leave out, to see what forgetting them does."""
@@ -372,7 +372,7 @@ class Training:
     @torch.no_grad()
     def perturb(self, scale: float = 1e-6, index: int = 0) -> None:
         """Multiply each parameter by 1 + scale x a standard normal number: the stand-in for hardware noise."""
-        random = data.generator(self.config.seed, Purpose.PERTURBATION, index)
+        random = generator(self.config.seed, Purpose.PERTURBATION, index)
         noise = torch.from_numpy(random.standard_normal(len(self.vector.values), dtype="float32"))
         self.vector.values.mul_(1.0 + scale * noise)
 

@@ -1,0 +1,96 @@
+"""What a checkpoint of a run must hold, checked before anything of it is used.
+
+A file may be whole and yet not say what a run can go on from: made by other code, or changed by hand. Each fault is
+told by the name of what is wrong; nothing is rounded, cut, repeated or put into another number format to make it fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from replay.proxy.checkpoint import CheckpointError
+from replay.proxy.settings import LARGEST_NUMBER, MOST_STEPS, shown
+
+_WHOLE = {"step": 0, "schedule_start": 0, "tokens": 0, "samples": 0, "updates": 0}
+"""Whole numbers of a state, and the least that each can be."""
+
+_SCALER = {
+    "scale": float,
+    "growth_factor": float,
+    "backoff_factor": float,
+    "growth_interval": int,
+    "_growth_tracker": int,
+}
+"""What torch's GradScaler keeps, under its own names."""
+
+
+def _fault(name: str, needed: str, value: object) -> CheckpointError:
+    return CheckpointError(f"the checkpoint's {name}: {needed} is needed, not {shown(value)}; resume from another")
+
+
+def _check_whole(name: str, value: object, least: int, most: int = MOST_STEPS) -> None:
+    if type(value) is not int or not least <= value <= most:
+        raise _fault(name, f"a whole number from {least:,} to {most:,}", value)
+
+
+def _check_number(name: str, value: object) -> None:
+    if type(value) not in (int, float) or not 0 <= value <= 10 * LARGEST_NUMBER:  # type: ignore[operator]
+        raise _fault(name, "a finite number, zero or more,", value)
+
+
+def check_state(state: Mapping[str, Any], history: int) -> None:
+    """Check the numbers of a state, of which ``history`` gradient norms at most are kept.
+
+    Raises:
+        CheckpointError: a value of the wrong type or out of range.
+        KeyError: one is missing.
+    """
+    for name, least in _WHOLE.items():
+        _check_whole(name, state[name], least)
+    _check_whole("data_offset", state["data_offset"], -state["step"])
+    if not isinstance(state["skipped_steps"], list):
+        raise _fault("skipped_steps", "a list", state["skipped_steps"])
+    for step in state["skipped_steps"]:
+        _check_whole("skipped_steps", step, 1)
+    norms = state["norm_history"]
+    if not isinstance(norms, list) or len(norms) > history:
+        raise _fault("norm_history", f"a list of at most {history}", norms)
+    for norm in norms:
+        _check_number("norm_history", norm)
+    _check_scaler(state["scaler"])
+
+
+def _check_scaler(scaler: object) -> None:
+    if not isinstance(scaler, dict):
+        raise _fault("scaler", "a mapping", scaler)
+    if not scaler:
+        return
+    if set(scaler) != set(_SCALER):
+        raise _fault("scaler", f"a mapping of {', '.join(_SCALER)}", scaler)
+    for name, kind in _SCALER.items():
+        if kind is int:
+            _check_whole(f"scaler.{name}", scaler[name], 0, 2**31 - 1)
+        else:
+            _check_number(f"scaler.{name}", scaler[name])
+
+
+def check_tensors(tensors: Mapping[str, Tensor], parts: Iterable[str], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Check that each part holds a float32 tensor of the model's shape for each parameter.
+
+    Raises:
+        CheckpointError: one is of another shape or number format.
+        KeyError: one is missing.
+    """
+    for part in parts:
+        for name, shape in shapes.items():
+            tensor = tensors[f"{part}/{name}"]
+            if tuple(tensor.shape) != shape or tensor.dtype != torch.float32:
+                found = f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
+                raise CheckpointError(
+                    f"the checkpoint's tensor {part}/{name} is {found} where its config makes float32 {list(shape)}; "
+                    "resume from another"
+                )
