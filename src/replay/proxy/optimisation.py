@@ -147,13 +147,16 @@ class Optimizer(torch.optim.Optimizer):
         # With beta2 = 1 - step^-p the first step overwrites v, and there is no bias to correct.
         correction2 = 1.0 if c.beta2_power > 0 else 1.0 - c.beta2**self.updates
         debiased = second / correction2
-        lag = self.vector.mean(gradient.square() / debiased.clamp(min=c.epsilon**2)).sqrt()
-        self.second_moment_lag = lag
+        self.second_moment_lag = lag = self.lag(gradient, debiased)
         first = self.moments["first"].lerp_(gradient, 1.0 - c.beta1)
         update = (first / (1.0 - c.beta1**self.updates)).div_(debiased.sqrt_().add_(c.epsilon))
         if c.update_clip > 0:
             update.div_(self.vector.spread((lag / c.update_clip).clamp(min=1.0)))
         return update
+
+    def lag(self, gradient: Tensor, second: Tensor) -> Tensor:
+        """RMS over each tensor of g / sqrt(v), from [parameters] both, [tensors] (Wortsman et al. 2023 section 3.4)."""
+        return self.vector.mean(gradient.square() / second.clamp(min=self.config.epsilon**2)).sqrt()
 
     def _factored(self, squares: Tensor) -> Tensor:
         """Squares [parameters], matrices replaced by (row means x column means) / mean (Adafactor section 3)."""
