@@ -184,7 +184,7 @@ def test_a_rule_that_fails_its_own_test_is_used_with_a_warning_and_a_faulty_one_
 
 def test_a_device_given_as_rules_or_scenario_is_refused_in_one_line(cli: Any, store: Path) -> None:
     for command in (["flags", "spiky", "--rules", "/dev/zero"], ["experiment", "/dev/zero"]):
-        done = cli(*command, "--store", store, timeout=60)
+        done = cli(*command, "--store", store, timeout=250)
         assert done.returncode == 1, command
         assert done.stderr == "replay: /dev/zero: is a device, not a regular file\n", command
 

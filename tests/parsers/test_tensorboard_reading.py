@@ -197,10 +197,8 @@ def test_memory_stays_flat_whatever_the_size_of_the_file(tmp_path: Path) -> None
         status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
         print(rows, int(status["VmHWM"].split()[0]) // 1024)
     """
-    subprocess.run([sys.executable, "-c", code, str(path)], check=True, timeout=250)  # compiles, where need be
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True, timeout=99
-    )
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True)  # compiles, where need be
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
     rows, megabytes = map(int, done.stdout.split())
     assert rows == 2000 * 1500
     assert megabytes < 350
