@@ -182,18 +182,20 @@ class _Splitter:
         offset = self.start
         zeros_from: int | None = None
         for piece in self._pieces(stream):
-            buffer += piece
             if self.encoding is None and offset == 0:
-                buffer, offset = self._take_mark(buffer)
-            if self.uncut and self.encoding == "utf-8" and not self.passing_over:
-                whole = buffer[: buffer.rfind(b"\n") + 1]
-                if whole:
-                    buffer = buffer[len(whole) :]
-                    offset += len(whole)
-                    number = self.newlines + 1
-                    self.newlines += whole.count(b"\n")
-                    zeros_from = None
-                    yield replace(self._block([], offset), raw=whole, number=number)
+                piece, offset = self._take_mark(piece)
+            if self.uncut and self.encoding == "utf-8" and not self.passing_over and b"\n" in piece:
+                # Joined once: what the next block begins with has not been copied to here first.
+                end = piece.rfind(b"\n") + 1
+                whole = b"".join((buffer, memoryview(piece)[:end]))
+                buffer = piece[end:]
+                offset += len(whole)
+                number = self.newlines + 1
+                self.newlines += int(np.count_nonzero(np.frombuffer(whole, np.uint8) == ord("\n")))
+                zeros_from = None
+                yield replace(self._block([], offset), raw=whole, number=number)
+            else:
+                buffer += piece
             lines, used = self.cut(buffer, offset)
             buffer = buffer[used:]
             offset += used

@@ -95,12 +95,12 @@ def _columns(raw: bytes) -> _Columns | None:
     try:
         options = arrow_json.ReadOptions(block_size=max(1 << 20, len(raw) // 4 + 1), use_threads=True)
         table = arrow_json.read_json(pa.BufferReader(raw), read_options=options)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return None
-    named: list[tuple[str, Any]] = []
-    for name in table.column_names:
-        if not _flatten(name, table.column(name).combine_chunks(), named):
+        named: list[tuple[str, Any]] = []
+        if not all(_flatten(name, table.column(name).combine_chunks(), named) for name in table.column_names):
             return None
+    # Names that are not UTF-8 are found only when they are asked for.
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
+        return None
     if not named or len(named) > _MOST_COLUMNS or len({name for name, _ in named}) < len(named):
         return None
     values = np.empty((len(named), table.num_rows))

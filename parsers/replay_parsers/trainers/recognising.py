@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import islice
 
 from replay_parsers.files import GZIP_MAGIC, SAMPLE_BYTES
 from replay_parsers.lines import without_terminal_codes
@@ -13,6 +14,7 @@ from replay_parsers.parser import Sample
 _HEADING = re.compile(r"#{1,6} \S")
 _LONGEST = 2_000
 _BETWEEN_BYTES = 8_192
+_ENOUGH = 3
 
 
 @lru_cache(maxsize=4)
@@ -60,7 +62,12 @@ def by_lines(sample: Sample, own: Callable[[str], object], surest: float = 0.9, 
     ``own`` sees ``longest`` characters of a line.
     """
     lines = lines_to_judge(sample, longest)
-    return by_count(sum(1 for line in lines if own(line)), lines, surest)
+    found = (line for line in lines if own(line))
+    # More than a few count only against headings.
+    count = sum(1 for _ in islice(found, _ENOUGH))
+    if count == _ENOUGH and _is_prose(lines):
+        count += sum(1 for _ in found)
+    return by_count(count, lines, surest)
 
 
 def by_count(count: int, lines: tuple[str, ...], surest: float) -> float:
@@ -68,6 +75,10 @@ def by_count(count: int, lines: tuple[str, ...], surest: float) -> float:
     if not count:
         return 0.0
     # Each line of a log that overwrites itself would count as prose against it.
-    if count < 0.5 * len(lines) and sum(1 for line in lines if _HEADING.match(line)) >= 2:
+    if count < 0.5 * len(lines) and _is_prose(lines):
         return 0.2
-    return surest if count >= 3 else surest - 0.1 if count == 2 or count >= 0.3 * len(lines) else surest - 0.3
+    return surest if count >= _ENOUGH else surest - 0.1 if count == 2 or count >= 0.3 * len(lines) else surest - 0.3
+
+
+def _is_prose(lines: tuple[str, ...]) -> bool:
+    return sum(1 for line in lines if _HEADING.match(line)) >= 2

@@ -59,7 +59,7 @@ PRINTED = st.one_of(
 )
 
 
-@settings(max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=1_000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=PRINTED)
 @example("0.1")
 @example("-0")
@@ -267,11 +267,12 @@ def logs(draw: st.DrawFn) -> bytes:
 
 
 @pytest.mark.parametrize("shortest", [1, 3])
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(text=logs())
-def test_any_log_comes_out_the_same(tmp_path: Path, shortest: int, text: bytes) -> None:
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=logs(), mark=st.sampled_from([b"", b"", b"\xef\xbb\xbf"]), block=st.sampled_from([32, 200, 4 << 20]))
+def test_any_log_comes_out_the_same(tmp_path: Path, shortest: int, text: bytes, mark: bytes, block: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        at_once, one_by_one, _ = both_ways(tmp_path / "any.jsonl", text, patch, "scanner", shortest)
+        patch.setattr("replay_parsers.lines.BLOCK_BYTES", block)
+        at_once, one_by_one, _ = both_ways(tmp_path / "any.jsonl", mark + text, patch, "scanner", shortest)
         assert_same(at_once, one_by_one)
 
 

@@ -27,7 +27,7 @@ def both_ways(
     path: Path, text: str | bytes, patch: pytest.MonkeyPatch, way: str, shortest: int = 1
 ) -> tuple[Records, Records, int]:
     """A text read at once and line by line, and how many of its lines were left to be read one by one at first."""
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    path.write_bytes(text if isinstance(text, bytes) else text.encode("latin-1"))
     left: list[int] = []
     bulk = JsonLines.bulk
 
@@ -113,6 +113,8 @@ INTRICATE = {
     "the same time and loss": lines(*({"step": 1, "loss": 2.5, "time": 1.7e9} for _ in range(3))),
     "times and none": lines({"step": 1, "loss": 2.5, "time": 1.7e9}, {"step": 2, "loss": 2.5, "time": 5.0}),
     "twice the same key": '{"step": 1, "loss": 2.5, "loss": 2.75}\n',
+    "a name in latin-1": '{"step": 1, "loss": 2.5, "gr\xf6\xdfe": 1.5}\n' * 3,
+    "a name below in latin-1": '{"step": 1, "loss": 2.5, "a": {"gr\xf6\xdfe": 1.5}}\n' * 3,
     "nulls": lines({"step": 1, "loss": 2.5, "a": None}, {"step": 2, "loss": None, "a": 1.0}),
     "an object once": lines({"step": 1, "loss": 2.5, "more": {"a": 1.0}}, {"step": 2, "loss": 2.5}),
     "slashes": lines({"step": 1, "loss": 2.5, "a/b": 1.0, "a": {"b": 2.0}}),
