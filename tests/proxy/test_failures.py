@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from click.testing import CliRunner
 
-from replay.proxy import failures, verification
-from replay.proxy.assessment import assess, run_plan
+from replay.cli.main import replay as command_line
+from replay.proxy import failure_table, failures, verification
+from replay.proxy.assessment import ahead_of_loss, assess, code_digest, definition_hash, lead_order, run_plan
+from replay.proxy.catalogue import states
 from replay.proxy.checkpoint import Checkpoint
 from replay.proxy.config import Fault, ProxyConfig
 from replay.proxy.failure import (
+    LOSS,
     Arm,
     Case,
     Failure,
@@ -22,11 +28,12 @@ from replay.proxy.failure import (
     Trace,
     both,
     ends_above,
+    ends_not_finite,
     exceeds,
     falls_below,
     held_out_rises,
     loss_returns,
-    never_finite_again,
+    still_above,
 )
 from replay.proxy.failure_table import arm_rows, markdown, sign_lines, status
 from replay.proxy.training import Training
@@ -48,21 +55,69 @@ def test_eleven_failures_each_with_its_source_and_its_search() -> None:
             assert getattr(failure, field), (failure.name, field)
 
 
+@pytest.mark.parametrize("failure", failures.CATALOGUE.values(), ids=lambda failure: failure.name)
+def test_each_failure_has_a_leading_sign_and_the_losss_own_to_compare_it_with(failure: Failure) -> None:
+    assert failure.signs[0].signal == failure.leading_signal
+    assert LOSS in failure.signs
+    assert failure.leading_signal != "loss"
+    assert len({arm.name for arm in failure.arms} | {WITH, WITHOUT}) == len(failure.arms) + 2
+
+
 def test_a_failure_that_does_not_exist_is_told_with_those_that_do() -> None:
     with pytest.raises(KeyError, match="data-and-state"):
         failures.get("gremlins")
 
 
-@pytest.mark.parametrize("name", ["attention-logit-growth", "optimizer-state-lost", "silent-data-corruption"])
-def test_cause_and_control_are_the_same_bits_before_the_moment(name: str) -> None:
+CAUSES = {
+    "attention-logit-growth": {"model.qk_norm"},
+    "output-logit-drift": {"model.z_loss"},
+    "fp16-overflow-collapse": {"precision.mode"},
+    "second-moment-lag": {"optimizer.weight_decay"},
+    "data-and-state": {"data.defects"},
+    "data-switch": {"data.second_source", "data.second_ramp"},
+    "embedding-gradient": {"model.embedding_grad_ramp"},
+    "optimizer-state-lost": {"faults"},
+    "bad-initialisation": {"model.init_std"},
+    "silent-data-corruption": {"faults"},
+    "loss-scale-falls-first": {"optimizer.weight_decay"},
+}
+"""What each failure's cause is: the settings in which it and its control differ, and no others."""
+
+
+def settings_of(config: ProxyConfig) -> dict[str, object]:
+    flat: dict[str, object] = {}
+    for name, value in config.to_dict().items():
+        flat |= {f"{name}.{inner}": item for inner, item in value.items()} if isinstance(value, dict) else {name: value}
+    return flat
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What happens 500 steps behind convergence happens at step 12."""
+    monkeypatch.setattr(states, "converged_step", lambda _config: 12 - 500)
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("name", failures.CATALOGUE)
+def test_cause_and_control_differ_in_the_cause_alone(name: str) -> None:
     case = failures.get(name).case(7)
-    assert case.config != case.control
-    steps = case.moment - 1
+    one, other = settings_of(case.config), settings_of(case.control)
+    assert {setting for setting in one if one[setting] != other[setting]} == CAUSES[name]
+    assert "seed" in one
+    assert one["seed"] == 7
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("name", failures.CATALOGUE)
+def test_cause_and_control_are_the_same_bits_up_to_the_moment_and_not_behind_it(name: str) -> None:
+    case = failures.get(name).case(7)
     one, other = Training.start(case.config), Training.start(case.control)
-    for _ in range(min(steps, 30)):
-        assert one.advance() == other.advance()
-    if steps == 0:
-        assert one.fingerprint() != other.fingerprint()
+    for step in range(1, case.moment):
+        assert repr(one.advance()) == repr(other.advance()), step
+    if case.moment > 1:
+        ours, theirs = one.snapshot().tensors, other.snapshot().tensors
+        assert all(torch.equal(ours[tensor], theirs[tensor]) for tensor in ours)
+    assert repr(one.advance()) != repr(other.advance())
 
 
 def held_out(snapshot: Checkpoint, config: ProxyConfig, until: int, **change: object) -> list[float]:
@@ -108,7 +163,7 @@ def test_loss_returns_needs_a_loss_that_was_learned_first() -> None:
     judge = loss_returns(0.1, 0.5, kept=6)
     assert judge(trace(loss=[3.0] * 10)) is None
     assert judge(trace(loss=[3.0] * 5 + [0.0] * 10)) is None
-    assert judge(trace(loss=[3.0] * 5 + [0.0] * 10 + [1.0] * 5)) == 18
+    assert judge(trace(loss=[3.0] * 5 + [0.0] * 10 + [1.0] * 5)) == 16
     assert loss_returns(0.1, 0.5, kept=7)(trace(loss=[3.0] * 5 + [0.0] * 10 + [1.0] * 5)) is None
     assert judge(trace(loss=[3.0] * 5 + [0.0] * 10 + [math.nan])) == 16
 
@@ -127,12 +182,30 @@ def test_held_out_rises_looks_behind_the_moment_and_no_further_than_it_was_told(
 def test_the_other_judges() -> None:
     assert ends_above("loss", 2.0, last=2)(trace(loss=[3, 1, 3, 3])) == 3
     assert ends_above("loss", 2.0, last=2)(trace(loss=[3, 1, 3, 0])) is None
-    assert never_finite_again(2)(trace(loss=[1, math.nan, 1, math.nan, math.inf])) == 4
-    assert never_finite_again(2)(trace(loss=[1, math.nan, math.nan, 1])) is None
+    assert still_above("loss", 2.0, by=4, last=2)(trace(loss=[3, 1, 3, 3, 3, 3])) == 4
+    assert still_above("loss", 2.0, by=4, last=2)(trace(loss=[3, 3, 3, 0, 3, 3])) is None
+    assert still_above("loss", 2.0, by=4, last=2)(trace(loss=[3, 3, 3, 3, 0, 0])) is None
     assert exceeds("x", 2.0)(trace(moment=3, x=[5, 1, 1, 3])) == 4
     assert falls_below("x", 2.0)(trace(moment=2, x=[1, 3, 1])) == 3
     assert both(exceeds("x", 2.0), falls_below("x", 0.5))(trace(x=[1, 3, 0])) == 3
     assert both(exceeds("x", 9.0), falls_below("x", 0.5))(trace(x=[1, 3, 0])) is None
+
+
+def test_a_loss_that_flickers_before_it_is_gone_for_good_is_gone_from_the_first_flicker_on() -> None:
+    judge = ends_not_finite(2)
+    assert judge(trace(loss=[1, math.nan, 1, math.nan, math.inf])) == 2
+    assert judge(trace(loss=[1, 1, 1, math.nan, math.inf])) == 4
+    assert judge(trace(loss=[1, math.nan, math.nan, 1])) is None
+    assert judge(trace(loss=[1, math.nan, math.nan, 1, math.nan])) is None
+    assert judge(trace(loss=[math.nan])) is None
+
+
+def test_a_spike_is_dated_by_the_loss_and_not_by_its_mean_of_five_steps() -> None:
+    judge = loss_returns(0.1, 0.5, kept=6)
+    rising = [3.0] * 5 + [0.0] * 12 + [0.2, 0.6, 0.9, 1.5, 2.0]
+    assert judge(trace(loss=rising)) == 5 + 12 + 2
+    blip = [3.0] * 5 + [0.0] * 12 + [2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    assert judge(trace(loss=blip)) is None
 
 
 def test_signs_compare_with_what_came_before() -> None:
@@ -157,9 +230,36 @@ def test_leads_are_counted_within_the_window_and_alarms_outside() -> None:
     norm[50] = norm[97] = norm[98] = 7.0
     found = assess(failure, WITH, 1, trace(loss=loss, grad_norm=norm))
     assert found.wrong_at == 101
-    assert list(found.leads.values()) == [3]
-    assert list(found.alarms.values()) == [1]
+    assert list(found.leads.values()) == [3, 0]
+    assert list(found.alarms.values()) == [1, 0]
     assert found.quiet == 101 - 10 - 20
+
+
+def test_nothing_before_the_cause_is_a_lead() -> None:
+    failure = failure_of_a_few_steps()
+    norm = [1.0] * 110
+    norm[97] = norm[99] = 7.0
+    found = assess(failure, WITH, 1, trace(moment=100, loss=[0.01] * 100 + [9.0] * 10, grad_norm=norm))
+    assert found.wrong_at == 101
+    assert found.leads[str(failure.signs[0])] == 1
+    assert found.alarms[str(failure.signs[0])] == 1
+
+
+def test_a_lead_is_told_against_the_other_signals_and_the_losss_own_sign() -> None:
+    failure = failure_of_a_few_steps()
+
+    def order(norm_at: int | None, loss_at: int) -> tuple[str, bool]:
+        loss, norm = [0.01] * 100 + [9.0] * 10, [1.0] * 110
+        loss[loss_at - 1] = 0.03
+        if norm_at is not None:
+            norm[norm_at - 1] = 7.0
+        found = assess(failure, WITH, 1, trace(loss=loss, grad_norm=norm))
+        return lead_order(failure, found), ahead_of_loss(failure, found)
+
+    assert order(98, 99) == ("first", True)
+    assert order(98, 98) == ("same step", False)
+    assert order(99, 98) == ("later", False)
+    assert order(None, 98) == ("later", False)
 
 
 # -- Verification ----------------------------------------------------------------------------------------------------
@@ -183,7 +283,7 @@ def failure_of_a_few_steps() -> Failure:
         criterion="loss above 5",
         case=case,
         judge=exceeds("loss", 5.0),
-        signs=(Sign("grad_norm", "above", 6.0),),
+        signs=(Sign("grad_norm", "above", 6.0), LOSS),
         window=10,
         arms=(Arm("never flipped", settings={"faults": ()}),),
         search="none",
@@ -195,6 +295,7 @@ def short_catalogue(monkeypatch: pytest.MonkeyPatch) -> Failure:
     failure = failure_of_a_few_steps()
     monkeypatch.setattr(failures, "CATALOGUE", {failure.name: failure})
     monkeypatch.setattr(verification, "CATALOGUE", {failure.name: failure})
+    monkeypatch.setattr(failure_table, "CATALOGUE", {failure.name: failure})
     return failure
 
 
@@ -218,18 +319,79 @@ def test_a_verification_goes_on_where_it_stopped(
     stale = json.loads(written.read_text()) | {"definition": "older", "final": 77.0}
     written.write_text(json.dumps(stale))
     assert run_one(short_catalogue.name, WITHOUT, 1001, str(tmp_path)).final < 77.0
-    written.write_text("{")
-    assert run_one(short_catalogue.name, WITHOUT, 1001, str(tmp_path)).final < 77.0
+    whole = json.loads(written.read_text())
+    part = {name: value for name, value in whole.items() if name != "peak"}
+    for damaged in ("{", "[]", "7", json.dumps(part), json.dumps(whole | {"more": 1}), json.dumps(whole | {"seed": 5})):
+        written.write_text(damaged)
+        assert run_one(short_catalogue.name, WITHOUT, 1001, str(tmp_path)).final < 77.0
+        assert json.loads(written.read_text()) == whole
+
+
+def test_a_result_counts_only_for_the_code_and_the_numbers_that_made_it() -> None:
+    failure = failure_of_a_few_steps()
+    arm = failure.arms[0]
+    known = definition_hash(failure, arm)
+    assert known == definition_hash(failure_of_a_few_steps(), arm)
+    assert known == definition_hash(dataclasses.replace(failure, search="told in other words"), arm)
+    for other in (
+        dataclasses.replace(failure, judge=exceeds("loss", 5.5)),
+        dataclasses.replace(failure, judge=both(exceeds("loss", 5.0), exceeds("loss", 5.0))),
+        dataclasses.replace(failure, case=lambda seed: failure.case(seed)),
+        dataclasses.replace(failure, window=11),
+        dataclasses.replace(failure, signs=failure.signs[:1]),
+        dataclasses.replace(failure, held_out=True),
+    ):
+        assert definition_hash(other, arm) != known
+    assert definition_hash(failure, dataclasses.replace(arm, settings={"steps": 5})) != known
+    assert definition_hash(failure, dataclasses.replace(arm, skip=1)) != known
+
+
+def test_the_hash_covers_the_code_that_trains_and_judges_and_the_versions_below_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    digest = code_digest()
+    read = Path.read_text
+    for module in ("training", "model", "data", "optimisation", "precision", "failure", "recipes", "config"):
+
+        def changed(path: Path, *args: object, module: str = module, code: str = "CHANGED = 1") -> str:
+            return read(path) + (f"\n{code}\n" if path.stem == module else "")
+
+        monkeypatch.setattr(Path, "read_text", changed)
+        assert code_digest.__wrapped__() != digest, module
+    monkeypatch.setattr(Path, "read_text", lambda path: read(path) + "\n# a comment\n")
+    assert code_digest.__wrapped__() == digest
+    monkeypatch.setattr(np, "__version__", "0.1")
+    assert code_digest.__wrapped__() != digest
 
 
 def test_the_table_counts_and_judges(tmp_path: Path, short_catalogue: Failure) -> None:
     few = verify(seeds=2, folder=tmp_path, with_arms=False)
     assert status(short_catalogue, arm_rows(few)) == "not verified"
-    many = [result for seed in range(4) for result in few] if few else []
+    many = few * 4
     rows = arm_rows(many)
-    assert [(row.wrong, row.seeds) for row in rows] == [(8, 8), (0, 8)]
+    assert [(row.kind, row.wrong, row.seeds) for row in rows] == [("cause", 8, 8), ("control", 0, 8)]
+    assert all(row.final == pytest.approx(3.7, abs=0.5) for row in rows if row.kind == "control")
     assert status(short_catalogue, rows) == "reproduced"
-    assert len(sign_lines(short_catalogue, many)) == 1
+    assert len(sign_lines(short_catalogue, many)) == 2
+
+
+def test_a_page_of_a_part_is_refused_and_the_page_before_stays(
+    tmp_path: Path, short_catalogue: Failure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verification, "SEEDS", 2)
+    page, kept = tmp_path / "failures.md", ["--folder", str(tmp_path / "kept"), "--docs", str(tmp_path / "failures.md")]
+    page.write_text("the page before")
+    for part in (["--seeds", "1"], ["--quick", "--seeds", "2"]):
+        refused = CliRunner().invoke(command_line, ["proxy", "failures", "verify", *part, *kept])
+        assert refused.exit_code != 0
+        assert "are not in" in str(refused.exception) + refused.output
+        assert page.read_text() == "the page before"
+    done = CliRunner().invoke(command_line, ["proxy", "failures", "verify", "--seeds", "2", *kept])
+    assert done.exit_code == 0, done.output
+    assert "| never flipped | contrast |" in page.read_text()
+    again = CliRunner().invoke(command_line, ["proxy", "failures", "verify", "--quick", "--seeds", "1", *kept])
+    assert again.exit_code == 0, "all the runs are there, whatever this call asks for"
+    assert "| never flipped | contrast |" in page.read_text()
 
 
 def test_the_page_has_a_row_and_a_section_for_each_failure() -> None:

@@ -20,20 +20,7 @@ from replay.proxy.failure import LOSS, Arm, Failure, Plan, Trace, first_step, mo
 from replay.proxy.recipes import CONVERGED_LOSS
 from replay.proxy.training import Training
 
-_DECIDES = (
-    "config",
-    "settings",
-    "data",
-    "text",
-    "parameters",
-    "model",
-    "compilation",
-    "optimisation",
-    "precision",
-    "observation",
-    "training",
-)
-_JUDGES = ("failure", "recipes", "assessment")
+_DECIDE = ("training", "failure", "recipes", "assessment")
 _PROSE = {
     "Failure": {"title", "source", "mechanism", "settings", "signature", "leading_signal", "criterion", "search"},
     "Arm": {"source"},
@@ -66,12 +53,31 @@ class Result:
 def code_digest() -> str:
     """SHA-256 of the code that decides a run's bits and how it is judged, and of torch's and numpy's versions.
 
-    Comments and docstrings do not count.
+    It is that of all modules that training and judging import. Comments and docstrings do not count.
     """
     digest = hashlib.sha256(f"{torch.__version__} {np.__version__}".encode())
-    for name in (*_DECIDES, *_JUDGES):
-        digest.update(_without_prose((Path(__file__).parent / f"{name}.py").read_text()).encode())
+    folder, known, left = Path(__file__).parent, set[str](), list(_DECIDE)
+    while left:
+        name = left.pop()
+        if name not in known:
+            known.add(name)
+            left += _imported((folder / f"{name}.py").read_text(), folder)
+    for name in sorted(known):
+        digest.update(_without_prose((folder / f"{name}.py").read_text()).encode())
     return digest.hexdigest()
+
+
+def _imported(source: str, folder: Path) -> list[str]:
+    """The proxy's modules that one imports."""
+    package = __name__.rpartition(".")[0]
+    names: list[str] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            if node.module == package:
+                names += [alias.name for alias in node.names]
+            elif node.module.startswith(package + "."):
+                names.append(node.module.removeprefix(package + "."))
+    return [name for name in names if (folder / f"{name}.py").is_file()]
 
 
 @functools.cache

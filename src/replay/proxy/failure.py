@@ -116,22 +116,32 @@ def first_step(condition: npt.NDArray[np.bool_], after: int = 0) -> int | None:
     return int(where[0]) + after + 1 if len(where) else None
 
 
-LAG = Sign("second_moment_lag", "above", 4.0)
-"""The second moment lags: some tensor's RMS of g^2/v is above 4 (it is 1 when v is up to date)."""
+LAG = Sign("second_moment_lag", "above", 2.3)
+"""The second moment lags: some tensor's RMS of g^2/v is above 2.3 (it is 1 when v is up to date)."""
+HIGH_LAG = Sign("second_moment_lag", "above", 4.0)
+"""The second moment lags far."""
 NORM = Sign("grad_norm", "times_median", 4.0)
 """The gradient norm exceeds four medians."""
+LOSS = Sign("loss", "times_median", 2.0)
+"""The loss's own sign, which needs no other signal: what any other tells earlier is told against it."""
 
 
 # -- Judges ----------------------------------------------------------------------------------------------------------
 
 
 def loss_returns(learned: float, to: float, kept: int = 100) -> Judge:
-    """The mean loss of five steps has been below ``learned`` for ``kept`` steps on end and comes back above ``to``."""
+    """The mean loss of five steps has been below ``learned`` for ``kept`` steps on end and comes back above ``to``.
+
+    The step is the first of those five whose own loss is above ``to``: the mean comes later than the loss, and a sign
+    must not lead because of that.
+    """
 
     def judge(trace: Trace) -> int | None:
-        mean = moving_mean(trace["loss"], 5)
+        loss = trace["loss"]
+        mean = moving_mean(loss, 5)
         low = np.flatnonzero(moving_mean((mean < learned).astype(np.float64), kept) >= 1.0 - 0.5 / kept)
-        return first_step(~(mean <= to), after=int(low[0]) + 1) if len(low) else None
+        back = first_step(~(mean <= to), after=int(low[0]) + 1) if len(low) else None
+        return None if back is None else first_step(~(loss <= to), after=back - 5)
 
     return judge
 
@@ -161,13 +171,30 @@ def ends_above(signal: str, threshold: float, last: int = 20) -> Judge:
     return judge
 
 
-def never_finite_again(least: int = 20) -> Judge:
-    """The loss is not finite for at least so many steps up to the end; the step is the first of them."""
+def still_above(signal: str, threshold: float, by: int, last: int = 20) -> Judge:
+    """The mean of the last steps is above a threshold, and so was that of the last ones at step ``by``.
+
+    The step is ``by``, when a healthy run has long been below it: a run that never learns goes wrong at no step of its
+    own.
+    """
 
     def judge(trace: Trace) -> int | None:
-        finite = np.flatnonzero(np.isfinite(trace["loss"]))
-        last = int(finite[-1]) + 1 if len(finite) else 0
-        return last + 1 if trace.steps - last >= least else None
+        values = trace[signal]
+        return by if min(np.mean(values[by - last : by]), np.mean(values[-last:])) > threshold else None
+
+    return judge
+
+
+def ends_not_finite(least: int = 20) -> Judge:
+    """The loss is not finite for at least so many steps up to the end; the step is the first that was not finite.
+
+    The loss flickers between numbers and none before it is gone for good; that flicker is the failure, not a time
+    ahead of it.
+    """
+
+    def judge(trace: Trace) -> int | None:
+        finite = np.isfinite(trace["loss"])
+        return first_step(~finite) if trace.steps >= least and not finite[-least:].any() else None
 
     return judge
 
@@ -192,18 +219,23 @@ def both(one: Judge, other: Judge) -> Judge:
 
 @dataclass(frozen=True)
 class Plan:
-    """A run that changes once: ``config`` to step ``switch``, ``then`` behind it; ``skip`` batches left out there."""
+    """A run that changes once: ``config`` to step ``switch``, ``then`` behind it; ``skip`` batches left out there.
+
+    ``reload``: what was changed is undone by loading the checkpoint of that step over it.
+    """
 
     config: ProxyConfig
     moment: int
     switch: int = 0
     then: ProxyConfig | None = None
     skip: int = 0
+    reload: bool = False
 
 
 @dataclass(frozen=True)
 class Arm:
-    """Another run of a case: a cure (``source`` says who found it) or a contrast.
+    """Another run of a case: a cure (``source`` says who found it) is meant to prevent the failure, a contrast shows
+    what it depends on.
 
     ``settings`` (as in :meth:`ProxyConfig.replace`) hold from the first step or, when ``ahead`` is given, from so many
     steps before the moment of the cause; there ``skip`` batches are left out. ``of`` is the config that it changes.
@@ -216,6 +248,7 @@ class Arm:
     skip: int = 0
     of: Literal["config", "control"] = "config"
     plan_of: Callable[[Case], Plan] | None = None
+    kind: Literal["cure", "contrast"] = "contrast"
 
     def plan(self, case: Case) -> Plan:
         """What it does in one case."""
@@ -233,8 +266,9 @@ class Failure:
     """One entry of the catalogue.
 
     ``case`` makes its configs for a seed (and may train a little to find the moment). ``judge`` says whether a run
-    went wrong; ``criterion`` says it in words. ``signs`` may announce it, within ``window`` steps ahead. ``arms`` are
-    cures and contrasts. ``search`` records what was tried and seen on the way, and what was not obtained.
+    went wrong; ``criterion`` says it in words. ``signs`` may announce it, within ``window`` steps ahead and not before
+    the cause: the leading signal's first, the loss's own (:data:`LOSS`) among them. ``arms`` are cures and contrasts.
+    ``search`` records what was tried and seen on the way, and what was not obtained.
     """
 
     number: int

@@ -66,10 +66,12 @@ def verify_command(
 
     from replay.proxy.failure_table import arm_rows, markdown
     from replay.proxy.tables import write_page
-    from replay.proxy.verification import verify
+    from replay.proxy.verification import planned, verify, whole_table
 
+    if docs is not None:
+        whole_table(folder, about_to_run=planned(names, seeds, with_arms=not quick))
     with progress_bar("verifying", 0) as advance:
         results = verify(names, seeds, folder=folder, with_arms=not quick, jobs=jobs, progress=advance)
     if docs is not None:
-        write_page(docs, markdown(results, torch.__version__))
+        write_page(docs, markdown(whole_table(folder), torch.__version__))
     print_result([dataclasses.asdict(row) for row in arm_rows(results)], as_json)

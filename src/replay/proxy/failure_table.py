@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from replay.intervals import share_interval
-from replay.proxy.assessment import Result
+from replay.proxy.assessment import Result, ahead_of_loss, lead_order
 from replay.proxy.failure import Failure, Sign
 from replay.proxy.failures import CATALOGUE
 from replay.proxy.tables import joined, number, opening, table
@@ -20,19 +20,24 @@ REPRODUCED_WITH = 0.75
 
 @dataclass(frozen=True)
 class ArmRow:
-    """One arm of a failure over its seeds."""
+    """One arm of a failure over its seeds: ``kind`` is "cause", "control", "cure" or "contrast".
+
+    ``wrong`` of ``seeds`` went wrong, with Wilson's 95% interval for that share; ``peak`` and ``final`` are medians.
+    """
 
     failure: str
     arm: str
+    kind: str
     wrong: int
     seeds: int
     low: float
     high: float
     peak: float
+    final: float
 
 
 def arm_rows(results: Sequence[Result]) -> list[ArmRow]:
-    """Incidence by failure and arm with Wilson's 95% interval; ``peak`` is the median."""
+    """Incidence, peak and final loss by failure and arm."""
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         groups.setdefault((result.failure, result.arm), []).append(result)
@@ -40,9 +45,20 @@ def arm_rows(results: Sequence[Result]) -> list[ArmRow]:
     for (failure, arm), group in groups.items():
         wrong = sum(result.wrong_at is not None for result in group)
         low, high = share_interval(wrong, len(group))
-        finite = [result.peak if math.isfinite(result.peak) else math.inf for result in group]
-        rows.append(ArmRow(failure, arm, wrong, len(group), low, high, statistics.median(finite)))
+        peak, final = _median(result.peak for result in group), _median(result.final for result in group)
+        rows.append(ArmRow(failure, arm, _kind(failure, arm), wrong, len(group), low, high, peak, final))
     return rows
+
+
+def _median(values: Iterable[float]) -> float:
+    """The median where what is not finite counts as larger than any number."""
+    return statistics.median(value if math.isfinite(value) else math.inf for value in values)
+
+
+def _kind(failure: str, arm: str) -> str:
+    if arm in (WITH, WITHOUT):
+        return "cause" if arm == WITH else "control"
+    return next(one.kind for one in CATALOGUE[failure].arms if one.name == arm)
 
 
 def status(failure: Failure, rows: Sequence[ArmRow]) -> str:
@@ -63,10 +79,23 @@ def sign_lines(failure: Failure, results: Sequence[Result]) -> list[str]:
     return [_sign_line(sign, wrong, quiet) for sign in failure.signs] if wrong else []
 
 
+def order_line(failure: Failure, results: Sequence[Result]) -> str:
+    """On how many seeds the leading signal came before every other one, and before the loss's own sign."""
+    wrong = [r for r in results if r.failure == failure.name and r.arm == WITH and r.wrong_at is not None]
+    orders = [lead_order(failure, result) for result in wrong]
+    first, tied = orders.count("first"), orders.count("same step")
+    text = f"`{failure.leading_signal}` is first of all in {first} of {len(wrong)}, "
+    if tied:
+        text += f"at the same step as another in {tied}, "
+    before = sum(ahead_of_loss(failure, result) for result in wrong)
+    return f"{text}ahead of the loss's own sign in {before}"
+
+
 def _sign_line(sign: Sign, wrong: Sequence[Result], quiet: Sequence[Result]) -> str:
     leads = [lead for result in wrong if (lead := result.leads.get(str(sign))) is not None]
     ahead = [lead for lead in leads if lead > 0]
     steps = sum(result.quiet for result in quiet)
+    whose = "" if any(result.quiet for result in wrong) else ", all of the control"
     alarms = sum(result.alarms.get(str(sign), 0) for result in quiet)
     if not leads:
         text = f"not seen in any of {len(wrong)}"
@@ -75,7 +104,7 @@ def _sign_line(sign: Sign, wrong: Sequence[Result], quiet: Sequence[Result]) -> 
     else:
         spread = f"{min(ahead)} to {max(ahead)}" if min(ahead) != max(ahead) else f"{ahead[0]}"
         text = f"ahead in {len(ahead)} of {len(wrong)}, by {statistics.median(ahead):g} steps (median; {spread})"
-    return f"{sign}: {text}; {alarms} of {steps} quiet steps" if steps else f"{sign}: {text}"
+    return f"{sign}: {text}; {alarms} of {steps} quiet steps{whose}" if steps else f"{sign}: {text}"
 
 
 def markdown(results: Sequence[Result], torch_version: str) -> str:
@@ -125,22 +154,29 @@ def _section(failure: Failure, results: Sequence[Result], rows: Sequence[ArmRow]
         f"- Source: {failure.source}.",
         f"- Settings: {failure.settings}.",
         f"- Expected: {failure.signature}.",
-        f"- Leading signal: `{failure.leading_signal}`.",
+        f"- Leading or first signal: `{failure.leading_signal}`.",
         f"- Counts as gone wrong: {failure.criterion}.",
         f"- Verified on seeds from {failure.first_seed} on.",
         "",
     ]
     sources = {arm.name: arm.source for arm in failure.arms}
     runs = [
-        [row.arm, sources.get(row.arm, ""), _incidence(rows, failure.name, row.arm), number(row.peak)]
+        [
+            row.arm,
+            row.kind,
+            sources.get(row.arm, ""),
+            _incidence(rows, failure.name, row.arm),
+            number(row.peak),
+            number(row.final),
+        ]
         for row in rows
         if row.failure == failure.name
     ]
-    lines += table(["run", "source", "went wrong", "median peak"], runs)
+    lines += table(["run", "kind", "source", "went wrong", "median peak", "median final loss"], runs)
     peak = "largest rise of the held-out loss behind the moment of the cause"
     if not failure.held_out:
         peak = "largest mean loss of five steps behind the first learned, or the lowest where nothing was"
-    lines += ["", f"Peak: {peak}, nats."]
+    lines += ["", f"Peak: {peak}, nats. Final loss: of the last 20 steps, in training."]
     if signs := sign_lines(failure, results):
-        lines += ["", "Signs:", "", *(f"- {line}." for line in signs)]
+        lines += ["", "Signs:", "", *(f"- {line}." for line in signs), f"- Order: {order_line(failure, results)}."]
     return [*lines, "", f"The search: {failure.search}"]

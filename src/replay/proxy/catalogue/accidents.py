@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from replay.proxy.config import Fault, Ramp
-from replay.proxy.failure import Arm, Case, Failure, Plan, Sign, ends_above, exceeds, held_out_rises
+from replay.proxy.failure import LOSS, NORM, Arm, Case, Failure, Plan, Sign, exceeds, held_out_rises, still_above
 from replay.proxy.recipes import language_task
 
 
@@ -34,10 +34,16 @@ EMBEDDING = Failure(
     criterion="the embedding's RMS of g^2/v above 4 at or behind the change (an outsized update, hardly a harm)",
     case=embedding_gradient,
     judge=exceeds("second_moment_lag/embedding", 4.0),
+    signs=(
+        Sign("second_moment_lag/embedding", "above", 2.3),
+        Sign("embedding_grad_share", "times_median", 2.0),
+        NORM,
+        LOSS,
+    ),
     held_out=True,
     arms=(
-        Arm("ramp over 500 steps", "GLM-130B log", plan_of=_alpha_ramped),
-        Arm("beta2 0.95", "", {"optimizer__beta2": 0.95}),
+        Arm("ramp over 500 steps", source="GLM-130B log", plan_of=_alpha_ramped, kind="cure"),
+        Arm("beta2 0.95", settings={"optimizer__beta2": 0.95}),
     ),
     search="The outsized update is there on every seed, a loss that explodes is not: held-out excess at most 0.22 "
     "within 60 steps over six settings (word source at 0.03 and 0.1, post-LN, embedding norm, the copy task while it "
@@ -53,6 +59,14 @@ def optimizer_state_lost(seed: int) -> Case:
     return Case(control.replace(faults=(Fault(kind="optimizer_lost", step=201),)), control, moment=201)
 
 
+_REWARMED = {"schedule__rewarm_start": 200, "schedule__rewarm_steps": 20}
+
+
+def _stale_schedule(case: Case) -> Plan:
+    switch = case.moment - 1
+    return Plan(case.config, case.moment, switch, case.config.replace(**_REWARMED), reload=True)
+
+
 OPTIMIZER_STATE = Failure(
     number=8,
     name="optimizer-state-lost",
@@ -66,16 +80,22 @@ OPTIMIZER_STATE = Failure(
     criterion="held-out loss more than 1 above its value before the restart, within 20 steps",
     case=optimizer_state_lost,
     judge=held_out_rises(1.0, within=20),
-    signs=(Sign("update_rms", "times_median", 3.0),),
+    signs=(Sign("update_rms", "times_median", 3.0), LOSS),
     held_out=True,
     arms=(
         Arm(
             "learning rate re-warmed over 20 steps",
-            "common practice after a reset",
-            {"schedule__rewarm_start": 200, "schedule__rewarm_steps": 20},
+            source="common practice after a reset",
+            settings=_REWARMED,
             ahead=0,
+            kind="cure",
         ),
-        Arm("clip 0.3", "", {"optimizer__grad_clip": 0.3}, ahead=0),
+        Arm(
+            "the same, but the checkpoint brings the old schedule back",
+            source="OPT log: saved settings came back with the optimizer's state",
+            plan_of=_stale_schedule,
+        ),
+        Arm("clip 0.3", settings={"optimizer__grad_clip": 0.3}, ahead=0),
     ),
     search="At learning rate 0.03 the rise is 0.6 to 1.8, at 0.01 0.2 to 0.6. The other half of OPT's mishap, settings "
     "that are stale where they were meant to be new, is no failure of the proxy: a cure that does not take hold leaves "
@@ -100,14 +120,32 @@ INITIALISATION = Failure(
     "0.0054 (control: std 0.102)",
     signature="the loss stays above 2 where the control's falls below 1; activation norms look sound, since each layer "
     "ends in a norm",
-    leading_signal="loss",
+    leading_signal="attention_logit_max",
     criterion="loss of the last 20 of 300 steps above 1.8",
     case=bad_initialisation,
-    judge=ends_above("loss", 1.8),
+    judge=still_above("loss", 1.8, by=150),
+    signs=(Sign("attention_logit_max", "above", 20.0), Sign("activation_norm", "below", 0.7), LOSS),
+    window=150,
     arms=(
-        Arm("pre-LN", "", {"model__norm_placement": "pre"}),
-        Arm("learning rate 0.01", "", {"schedule__learning_rate": 0.01}),
-        Arm("DeepNorm and its initialisation", "Wang et al. 2022", {"model__norm_placement": "deepnorm"}),
+        Arm("pre-LN", settings={"model__norm_placement": "pre"}, kind="cure"),
+        Arm("learning rate 0.01", settings={"schedule__learning_rate": 0.01}, kind="cure"),
+        Arm(
+            "DeepNorm and its initialisation",
+            source="Wang et al. 2022",
+            settings={"model__norm_placement": "deepnorm"},
+            kind="cure",
+        ),
+        Arm(
+            "sound weights, learned positions that start as sines",
+            source="OPT log: such positions did not learn",
+            settings={"model__position_init": "sinusoidal"},
+            of="control",
+        ),
+        Arm(
+            "sound weights, fixed sines for positions",
+            settings={"model__positions": "sinusoidal"},
+            of="control",
+        ),
     ),
     search="Pre-LN shrugs it off (0.87 against 0.70 at std 0.3) and needs std 1.0. On the copy task std 0.3 learns "
     "*faster* than 0.02. Learned positions that start as sines (OPT) learn faster here, too: not reproduced.",
@@ -151,7 +189,7 @@ CORRUPTION = Failure(
     criterion="held-out loss more than 0.2 above its value before the flip, or not finite, within 50 steps",
     case=silent_data_corruption,
     judge=held_out_rises(0.2, within=50),
-    signs=(Sign("param_norm", "times_median", 2.0), Sign("attention_logit_max", "times_median", 10.0)),
+    signs=(Sign("param_norm", "times_median", 2.0), Sign("attention_logit_max", "times_median", 10.0), LOSS),
     held_out=True,
     arms=(
         _other_bit("bit 23 (lowest of the exponent)", "weight", 23),

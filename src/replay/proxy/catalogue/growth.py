@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from replay.proxy.config import PrecisionConfig
 from replay.proxy.failure import (
+    HIGH_LAG,
     LAG,
+    LOSS,
     NORM,
     Arm,
     Case,
@@ -12,17 +14,17 @@ from replay.proxy.failure import (
     Sign,
     both,
     ends_above,
+    ends_not_finite,
     falls_below,
     loss_returns,
-    never_finite_again,
 )
 from replay.proxy.recipes import CONVERGED_LOSS, copy_task, language_task
 
 
 def attention_logit_growth(seed: int) -> Case:
-    """A learning rate of 0.3, ten times the best."""
+    """No QK-norm at a learning rate of 0.3, ten times the best."""
     config = language_task(seed, learning_rate=0.3)
-    return Case(config, config.replace(schedule__learning_rate=0.03), moment=1)
+    return Case(config, config.replace(model__qk_norm=True), moment=1)
 
 
 ATTENTION_LOGITS = Failure(
@@ -40,13 +42,13 @@ ATTENTION_LOGITS = Failure(
     criterion="attention entropy below 0.5 nats, and the loss of the last 20 of 300 steps above 2.3",
     case=attention_logit_growth,
     judge=both(ends_above("loss", 2.3), falls_below("attention_entropy", 0.5)),
-    signs=(Sign("attention_logit_max", "above", 50.0), Sign("attention_logit_max", "above", 1000.0)),
+    signs=(Sign("attention_logit_max", "above", 50.0), Sign("attention_logit_max", "above", 1000.0), LOSS),
     window=300,
     arms=(
-        Arm("QK-norm", "Dehghani et al. 2023", {"model__qk_norm": True}),
-        Arm("learning rate 0.1", "", {"schedule__learning_rate": 0.1}),
-        Arm("clip 0.1", "", {"optimizer__grad_clip": 0.1}),
-        Arm("z-loss 1e-4", "PaLM section 5", {"model__z_loss": 1e-4}),
+        Arm("learning rate 0.03", settings={"schedule__learning_rate": 0.03}, kind="cure"),
+        Arm("learning rate 0.1", settings={"schedule__learning_rate": 0.1}),
+        Arm("clip 0.1", settings={"optimizer__grad_clip": 0.1}),
+        Arm("z-loss 1e-4", source="PaLM, training setup", settings={"model__z_loss": 1e-4}),
     ),
     search="Four layers of width 64 at 0.1 were a lottery over seeds (final losses 0.88 to 2.24); two layers of width "
     "32 grow logits of only 30 at 0.1 and go wrong on every seed at 0.3. The loss of these runs never falls "
@@ -75,11 +77,12 @@ OUTPUT_LOGITS = Failure(
     criterion="mean log Z of the last 20 steps above 14 (a drift, not a harm)",
     case=output_logit_drift,
     judge=ends_above("log_z", 14.0),
+    signs=(Sign("log_z", "above", 7.0), LOSS),
     window=1500,
     arms=(
-        Arm("z-loss 1e-4", "PaLM section 5", {"model__z_loss": 1e-4}),
-        Arm("weight decay 0.1", "", {"optimizer__weight_decay": 0.1}),
-        Arm("bf16", "", {"precision": PrecisionConfig(mode="bf16")}),
+        Arm("z-loss 1e-4", source="PaLM, training setup", settings={"model__z_loss": 1e-4}, kind="cure"),
+        Arm("weight decay 0.1", settings={"optimizer__weight_decay": 0.1}),
+        Arm("bf16", settings={"precision": PrecisionConfig(mode="bf16")}),
     ),
     search="The drift is there, the harm is not. Learning rates 0.03, 0.1, 0.3: log Z reaches 13 to 15 in 600 steps "
     "and 18 to 22 in 3,000, and z-loss 1e-4 brings it to 2, with final losses within 0.02 of each other (0.415 and "
@@ -94,7 +97,7 @@ def fp16_overflow_collapse(seed: int) -> Case:
     config = language_task(seed, learning_rate=0.3, steps=240).replace(
         optimizer__weight_decay=0.0, precision=PrecisionConfig(mode="fp16", growth_interval=20)
     )
-    return Case(config, config.replace(schedule__learning_rate=0.03), moment=1)
+    return Case(config, config.replace(precision__mode="fp32"), moment=1)
 
 
 FP16 = Failure(
@@ -111,12 +114,17 @@ FP16 = Failure(
     leading_signal="attention_logit_max",
     criterion="the loss is not finite for at least the last 20 of 240 steps",
     case=fp16_overflow_collapse,
-    judge=never_finite_again(20),
-    signs=(Sign("attention_logit_max", "above", 1000.0), Sign("loss_scale", "part_of_median", 0.25)),
+    judge=ends_not_finite(20),
+    signs=(Sign("attention_logit_max", "above", 1000.0), Sign("loss_scale", "part_of_median", 0.25), LOSS),
     window=200,
     arms=(
-        Arm("QK-norm", "Dehghani et al. 2023", {"model__qk_norm": True}),
-        Arm("bf16", "BLOOM section 3.3.2: bf16 after the 104B's fp16", {"precision": PrecisionConfig(mode="bf16")}),
+        Arm("QK-norm", source="Dehghani et al. 2023", settings={"model__qk_norm": True}, kind="cure"),
+        Arm("learning rate 0.03", settings={"schedule__learning_rate": 0.03}, kind="cure"),
+        Arm(
+            "bf16",
+            source="BLOOM: bf16, after the fp16 of BigScience's 104B",
+            settings={"precision__mode": "bf16"},
+        ),
     ),
     search="At learning rate 0.1 this small model grows logits of 1,300 and stays finite; four layers of width 64 "
     "collapse there too, at 73 ms a step. GLM-130B's order (the scale falls first, then the loss explodes) was not "
@@ -154,11 +162,16 @@ LOSS_SCALE = Failure(
     criterion="mean loss of five steps below 0.06 for 100 steps on end, and above 0.5 later",
     case=loss_scale_falls_first,
     judge=loss_returns(CONVERGED_LOSS, 0.5),
-    signs=(Sign("loss_scale", "part_of_median", 0.25), LAG, NORM),
+    signs=(Sign("loss_scale", "part_of_median", 0.25), HIGH_LAG, LAG, NORM, LOSS),
     window=30,
     arms=(
-        Arm("beta2 0.95", "Wortsman et al. 2023", {"optimizer__beta2": 0.95}),
-        Arm("clip 0.3", "", {"optimizer__grad_clip": 0.3}),
+        Arm(
+            "beta2 0.95",
+            source="Wortsman et al. 2023 (low-precision training)",
+            settings={"optimizer__beta2": 0.95},
+            kind="cure",
+        ),
+        Arm("clip 0.3", settings={"optimizer__grad_clip": 0.3}, kind="cure"),
     ),
     search="GLM-130B's order is there, its ending is not: the scale falls to 2^11 to 2^13 and never to its floor, and "
     "the loss recovers within 100 steps. One halving is no sign (it stands a tenth to a quarter of all quiet steps); "

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from replay.proxy.config import Ramp
-from replay.proxy.failure import LAG, NORM, Arm, Case, Failure, Plan, held_out_rises, loss_returns
+import functools
+
+from replay.proxy.assessment import run_plan
+from replay.proxy.config import ProxyConfig, Ramp
+from replay.proxy.failure import HIGH_LAG, LAG, LOSS, NORM, Arm, Case, Failure, Plan, held_out_rises, loss_returns
 from replay.proxy.recipes import CONVERGED_LOSS, converged_step, copy_task, odd_batch
 
 
@@ -13,6 +16,33 @@ def second_moment_lag(seed: int) -> Case:
         model__vocabulary=32, optimizer__weight_decay=0.5, schedule__learning_rate=6e-3
     )
     return Case(config, config.replace(optimizer__weight_decay=0.1), moment=1)
+
+
+@functools.lru_cache(maxsize=32)
+def _spike_step(config: ProxyConfig) -> int | None:
+    """Where the run goes wrong by itself."""
+    return loss_returns(CONVERGED_LOSS, 0.5)(run_plan(Plan(config, 1)))
+
+
+def _ahead_of_the_spike(case: Case, skip: int = 0, reload: bool = False, **settings: object) -> Plan:
+    """A change 100 steps ahead of the spike; the run ends 150 steps behind it (unchanged where there is no spike)."""
+    spike = _spike_step(case.config)
+    if spike is None:
+        return Plan(case.config, case.moment)
+    config = case.config.replace(steps=min(case.config.steps, spike + 150))
+    return Plan(config, case.moment, spike - 100, config.replace(**settings), skip, reload)
+
+
+def _skipped(case: Case) -> Plan:
+    return _ahead_of_the_spike(case, skip=200)
+
+
+def _lower_beta2(case: Case) -> Plan:
+    return _ahead_of_the_spike(case, optimizer__beta2=0.95)
+
+
+def _stale_beta2(case: Case) -> Plan:
+    return _ahead_of_the_spike(case, reload=True, optimizer__beta2=0.95)
 
 
 SECOND_MOMENT = Failure(
@@ -30,13 +60,40 @@ SECOND_MOMENT = Failure(
     criterion="mean loss of five steps below 0.06 for 100 steps on end, and above 0.5 later, within 1,400 steps",
     case=second_moment_lag,
     judge=loss_returns(CONVERGED_LOSS, 0.5),
-    signs=(LAG, NORM),
+    signs=(LAG, HIGH_LAG, NORM, LOSS),
     window=20,
     arms=(
-        Arm("beta2 0.95", "Wortsman et al. 2023", {"optimizer__beta2": 0.95}),
-        Arm("clip 0.3", "PaLM clips at 1.0", {"optimizer__grad_clip": 0.3}),
-        Arm("half the learning rate", "OPT lowered it at spikes", {"schedule__factor": 0.5}),
-        Arm("update clipping", "Adafactor section 6; StableAdamW", {"optimizer__update_clip": 1.0}),
+        Arm(
+            "beta2 0.95",
+            source="Wortsman et al. 2023 (low-precision training)",
+            settings={"optimizer__beta2": 0.95},
+            kind="cure",
+        ),
+        Arm("clip 0.3", source="PaLM clips at 1.0", settings={"optimizer__grad_clip": 0.3}, kind="cure"),
+        Arm(
+            "half the learning rate",
+            source="OPT lowered it at spikes",
+            settings={"schedule__factor": 0.5},
+            kind="cure",
+        ),
+        Arm(
+            "update clipping",
+            source="Adafactor, update clipping; StableAdamW",
+            settings={"optimizer__update_clip": 1.0},
+            kind="cure",
+        ),
+        Arm(
+            "200 batches skipped, 100 steps ahead of the spike",
+            source="PaLM section 5.1: 200 to 500 batches, from some 100 steps ahead",
+            plan_of=_skipped,
+            kind="cure",
+        ),
+        Arm("beta2 0.95 from 100 steps ahead of the spike", plan_of=_lower_beta2, kind="cure"),
+        Arm(
+            "the same, but the checkpoint brings the old beta2 back",
+            source="OPT log: saved betas came back with the optimizer's state",
+            plan_of=_stale_beta2,
+        ),
     ),
     search="Weight decay 0 to 0.1: one spike in 16 runs. Learning rate 4e-3: one spike a run, later, on 7 of 8. "
     "beta2 0.95 leaves rises of about 0.5, at the edge of the criterion. Skipping 200 batches from a checkpoint 100 "
@@ -79,16 +136,16 @@ DATA_AND_STATE = Failure(
     criterion="clean held-out loss more than 0.5 above its value before the batch, within 50 steps",
     case=data_and_state,
     judge=held_out_rises(0.5, within=50),
-    signs=(LAG, NORM),
+    signs=(HIGH_LAG, NORM, LOSS),
     held_out=True,
     arms=(
-        Arm("the same batch, 20 steps behind convergence", "PaLM section 5.1", plan_of=_younger),
-        Arm("roll back 100 steps and skip 102 batches", "PaLM section 5.1", {}, ahead=101, skip=102),
-        Arm("roll back 100 steps, skip nothing", "", {}, ahead=101),
-        Arm("clip 0.3 from the batch on", "", {"optimizer__grad_clip": 0.3}, ahead=0),
-        Arm("half the learning rate from the batch on", "", {"schedule__factor": 0.5}, ahead=0),
-        Arm("beta2 0.95 from 100 steps before", "", {"optimizer__beta2": 0.95}, ahead=101),
-        Arm("update clipping from the batch on", "", {"optimizer__update_clip": 1.0}, ahead=0),
+        Arm("the same batch, 20 steps behind convergence", source="PaLM section 5.1", plan_of=_younger),
+        Arm("roll back 100 steps and skip 102 batches", source="PaLM section 5.1", ahead=101, skip=102, kind="cure"),
+        Arm("roll back 100 steps, skip nothing", source="", ahead=101),
+        Arm("clip 0.3 from the batch on", settings={"optimizer__grad_clip": 0.3}, ahead=0, kind="cure"),
+        Arm("half the learning rate from the batch on", settings={"schedule__factor": 0.5}, ahead=0, kind="cure"),
+        Arm("beta2 0.95 from 100 steps before", settings={"optimizer__beta2": 0.95}, ahead=101, kind="cure"),
+        Arm("update clipping from the batch on", settings={"optimizer__update_clip": 1.0}, ahead=0, kind="cure"),
     ),
     search="The state that matters is mostly in the weights: late weights with an early v are harmed, early weights "
     "with a late v hardly. The harm passes within 50 steps. A spontaneous spike (number 4) resets the sensitivity.",
@@ -131,12 +188,12 @@ DATA_SWITCH = Failure(
     criterion="held-out loss of the first task more than 1.1 above its value before the switch, within 450 steps",
     case=data_switch,
     judge=held_out_rises(1.1, within=450),
-    signs=(LAG, NORM),
+    signs=(HIGH_LAG, NORM, LOSS),
     held_out=True,
     arms=(
-        Arm("ramp over 400 steps", "GLM-130B log", plan_of=_ramped),
-        Arm("clip 0.3 from the switch on", "", {"optimizer__grad_clip": 0.3}, ahead=0),
-        Arm("learning rate re-warmed over 100 steps", plan_of=_rewarmed),
+        Arm("ramp over 400 steps", source="GLM-130B log", plan_of=_ramped, kind="cure"),
+        Arm("clip 0.3 from the switch on", settings={"optimizer__grad_clip": 0.3}, ahead=0, kind="cure"),
+        Arm("learning rate re-warmed over 100 steps", plan_of=_rewarmed, kind="cure"),
     ),
     search="A switch that diverges for good was not found: the harm is transient. With an unmarked second task the two "
     "cannot be told apart, and the first keeps an irreducible loss. With a share of a quarter the jump is 1.1 to 1.8 "
