@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +113,8 @@ def _prose(module: str) -> Parser:
 
 @cache
 def _provided() -> tuple[Parser, ...]:
+    from importlib.metadata import entry_points  # takes longer to load than most files to read
+
     return tuple(entry.load() for entry in entry_points(group=ENTRY_POINT_GROUP))
 
 

@@ -3,23 +3,42 @@
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
-from replay_parsers.parser import Sample
+from replay_parsers.parser import Sample, Watch
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 SAMPLE_BYTES = 65_536
 _PIECE_BYTES = 4_096
 GZIP_MAGIC = b"\x1f\x8b"
 
 
-def open_bytes(path: Path) -> BinaryIO:
+class _WatchedFile(io.FileIO):
+    """A file that tells what is read of it."""
+
+    def __init__(self, path: Path, watch: Watch) -> None:
+        super().__init__(path)
+        self._watch = watch
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        start = self.tell() if self.seekable() else None
+        count = super().readinto(buffer)
+        if start is not None:
+            self._watch(start, memoryview(buffer)[:count])
+        return count
+
+
+def open_bytes(path: Path, watch: Watch | None = None) -> BinaryIO:
     """Open ``path`` for reading bytes, decompressing gzip by its magic number and not by its name.
 
-    Raises :class:`OSError` when the file cannot be opened.
+    ``watch`` is told what is read of it, unless it is a pipe.  Raises :class:`OSError` when the file cannot be opened.
     """
-    raw = path.open("rb")
+    raw: BinaryIO = path.open("rb") if watch is None else io.BufferedReader(_WatchedFile(path, watch))
     # A pipe cannot be looked into and put back, so it is taken as it is.
     if raw.seekable():
         magic = raw.read(2)

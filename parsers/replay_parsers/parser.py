@@ -16,6 +16,9 @@ from replay_parsers.records import Records
 
 ENTRY_POINT_GROUP = "replay_parsers"
 
+Watch = Callable[[int, memoryview], None]
+"""Is told where in a file bytes were read, and which: those that lie there, compressed if they are."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
@@ -39,7 +42,8 @@ class Sample:
 class Request:
     """What to read: ``path``, from byte ``start`` of the decompressed file, with the ``state`` of the reading
     that ended there.  ``source`` is the name that records carry; ``run`` the run they belong to where the file
-    itself does not say.
+    itself does not say.  ``watch`` may be handed to :func:`replay_parsers.files.open_bytes`, for whoever asks to see
+    the bytes that are read.
     """
 
     path: Path
@@ -47,6 +51,7 @@ class Request:
     run: str
     start: int = 0
     state: Mapping[str, Any] = field(default_factory=dict)
+    watch: Watch | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

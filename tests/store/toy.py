@@ -69,8 +69,8 @@ def event_of(row: dict[str, Any], source: str, run: str) -> Event:
 
 def read(request: Request) -> Iterator[Records]:
     """Read line by line; a last line without an end is left for the next reading."""
-    with open_bytes(request.path) as stream:
-        data = stream.read()
+    with open_bytes(request.path, request.watch) as stream:
+        data = b"".join(iter(lambda: stream.read(1000), b""))
     header = json.loads(data.split(b"\n", 1)[0])
     run = header.get("run") or request.run
     lines = data[request.start :].split(b"\n")

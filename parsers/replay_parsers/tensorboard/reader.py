@@ -58,7 +58,7 @@ def read(request: Request) -> Iterator[Records]:
 
     Raises :class:`OSError` when the file cannot be opened.
     """
-    with open_bytes(request.path) as stream:
+    with open_bytes(request.path, request.watch) as stream:
         yield from Reading(request, stream).pieces()
 
 

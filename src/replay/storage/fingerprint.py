@@ -29,14 +29,14 @@ class Block:
     def __init__(self) -> None:
         self._beginning = hashlib.sha256()
         self._checksum = 0
-        self._length = 0
+        self.length = 0
 
     def update(self, data: bytes | memoryview) -> None:
         """Add further bytes."""
-        if self._length < BEGINNING_BYTES:
-            self._beginning.update(data[: BEGINNING_BYTES - self._length])
+        if self.length < BEGINNING_BYTES:
+            self._beginning.update(data[: BEGINNING_BYTES - self.length])
         self._checksum = zlib.crc32(data, self._checksum)
-        self._length += len(data)
+        self.length += len(data)
 
     def digest(self) -> str:
         """What stands for the bytes so far."""
@@ -66,6 +66,29 @@ def fingerprint(path: Path, length: int, known: Sequence[str] = (), known_length
                 break
             digests.append(digest)
     return tuple(digests)
+
+
+class WholeBlocks:
+    """The digests of a file's whole blocks, taken while it is read in order from its beginning.
+
+    What is read elsewhere is passed over, so that digests end where the reading left a gap.
+    """
+
+    def __init__(self) -> None:
+        self.digests: list[str] = []
+        self._block = Block()
+
+    def watch(self, start: int, data: memoryview) -> None:
+        """See the bytes at ``start`` of the file."""
+        position = len(self.digests) * BLOCK_BYTES + self._block.length
+        data = data[position - start :] if start <= position else data[:0]
+        while len(data):
+            room = BLOCK_BYTES - self._block.length
+            self._block.update(data[:room])
+            if self._block.length == BLOCK_BYTES:
+                self.digests.append(self._block.digest())
+                self._block = Block()
+            data = data[room:]
 
 
 def begins_with(path: Path, digests: Sequence[str], length: int, *, thorough: bool) -> bool:

@@ -55,7 +55,7 @@ def table_folder(table: str, run: str | None = None) -> str:
     return f"{table}/{partition('run', run)}" if table in BY_RUN and run is not None else table
 
 
-def digest(text: str | bytes) -> str:
+def digest(text: str | bytes | memoryview) -> str:
     """Sixteen hexadecimal digits that stand for ``text`` in file names."""
     data = text.encode("utf-8", "backslashreplace") if isinstance(text, str) else text
     return hashlib.blake2b(data, digest_size=8).hexdigest()

@@ -32,7 +32,7 @@ class PartWriter:
     def __exit__(self, *_: object) -> None:
         self.discard()
 
-    def write(self, folder: str, stem: str, data: bytes) -> str:
+    def write(self, folder: str, stem: str, data: bytes | memoryview) -> str:
         """Write one part into ``folder`` unless it is there already; return its path relative to the store.
 
         Raises :class:`StoreError` when it cannot be written.
@@ -41,7 +41,7 @@ class PartWriter:
         self.write_as(path, data)
         return path
 
-    def write_as(self, path: str, data: bytes) -> None:
+    def write_as(self, path: str, data: bytes | memoryview) -> None:
         """Write ``data`` to ``path`` unless it holds just that.  Raises as :meth:`write`."""
         target = self.store / path
         if _holds(target, data):
@@ -102,7 +102,7 @@ def _folders(targets: Iterable[Path], store: Path) -> list[Path]:
     return sorted(folders)
 
 
-def _holds(path: Path, data: bytes) -> bool:
+def _holds(path: Path, data: bytes | memoryview) -> bool:
     try:
         return path.stat().st_size == len(data) and path.read_bytes() == data
     except (FileNotFoundError, NotADirectoryError):

@@ -76,11 +76,11 @@ def _footer_start(data: bytes) -> int:
     return end - int.from_bytes(data[end : end + _LENGTH_BYTES], "little")
 
 
-def serialise_scalars(groups: Iterable[pa.Table], schema: pa.Schema) -> bytes:
+def serialise_scalars(groups: Iterable[pa.Table], schema: pa.Schema) -> memoryview:
     """Scalars as the bytes of a Parquet file, each of ``groups`` one row group."""
     sink = pa.BufferOutputStream()
     write_scalars(groups, schema, sink)
-    return bytes(sink.getvalue())
+    return memoryview(sink.getvalue()).cast("B")
 
 
 def write_scalars(groups: Iterable[pa.Table], schema: pa.Schema, sink: Any) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from replay.storage import sources
 from replay.storage.errors import StoreError
-from replay.storage.fingerprint import fingerprint
+from replay.storage.fingerprint import BLOCK_BYTES, WholeBlocks, fingerprint
 from replay.storage.ledger import Entry, Part, state_as_json, total_coverage
 from replay.storage.planning import CannotReadError, Known, Plan, plan, status_of
 from replay.storage.record_parts import RecordParts, stored
@@ -138,6 +138,7 @@ class _Reading:
         self.run_name = how.run
         self.named_by = how.named_by
         self.growing = known.growing
+        self.blocks_read = WholeBlocks()
         self.sequence = known.last_sequence + 1
         self.position = how.start
         self.segments = how.segments
@@ -225,6 +226,7 @@ class _Reading:
             run=self.run_name,
             start=self.position,
             state=self.how.state,
+            watch=self.blocks_read.watch if self.growing is None else None,
         )
         try:
             for records in self.how.parser.read(request):
@@ -324,6 +326,8 @@ class _Reading:
         known_length = before.fingerprinted if before is not None else 0
         if self.growing is not None:
             return self.growing.digest(self.candidate.path, length, known, known_length)
+        if len(self.blocks_read.digests) > len(known):
+            known, known_length = tuple(self.blocks_read.digests), len(self.blocks_read.digests) * BLOCK_BYTES
         return fingerprint(self.candidate.path, length, known, known_length)
 
     def _bytes_as_stored(self) -> int:
