@@ -38,14 +38,14 @@ def test_a_newer_one_takes_the_place_of_the_older(tmp_path: Path) -> None:
 
 def test_killed_between_the_two_files_the_older_one_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoint.write(tmp_path, example())
-    whole = checkpoint._write_atomically
+    whole = checkpoint.write_atomically
 
     def die_at_the_manifest(path: Path, data: bytes) -> None:
         if path.name == checkpoint.MANIFEST:
             raise KeyboardInterrupt
         whole(path, data)
 
-    monkeypatch.setattr(checkpoint, "_write_atomically", die_at_the_manifest)
+    monkeypatch.setattr(checkpoint, "write_atomically", die_at_the_manifest)
     with pytest.raises(KeyboardInterrupt):
         checkpoint.write(tmp_path, example(2.0))
     assert checkpoint.read(tmp_path).tensors["a"][0, 0] == 1.0

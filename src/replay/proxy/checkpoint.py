@@ -2,7 +2,10 @@
 
 ``tensors-<sha256>.safetensors`` holds all tensors; ``checkpoint.json`` names it, with its hash and size, and holds the
 numbers. Both are written under a temporary name, flushed to the disk and renamed; the JSON comes last, so that a folder
-always holds either the old checkpoint or the new one, and a process killed in between harms neither.
+always holds either the old checkpoint or the new one, and a process killed in between harms neither; what it leaves
+under a temporary name the next one removes.
+
+``made_with`` in the JSON tells torch's version and the number of threads: with others a run goes on, with other bits.
 """
 
 from __future__ import annotations
@@ -10,15 +13,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import safetensors
 import safetensors.torch
+import torch
 from torch import Tensor
 
 from replay.errors import ReplayError
+from replay.proxy.settings import shown
 
 FORMAT = 1
 MANIFEST = "checkpoint.json"
@@ -40,6 +46,7 @@ def write(folder: str | Path, checkpoint: Checkpoint) -> str:
     """Write a checkpoint, in the place of an older one if the folder holds one; returns its content hash (SHA-256)."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
+    _remove_leavings(folder)
     # Clones: contiguous, and of nothing but the tensor, where the live ones are views of one long vector.
     data = safetensors.torch.save({name: tensor.detach().clone() for name, tensor in checkpoint.tensors.items()})
     digest = hashlib.sha256(data).hexdigest()
@@ -48,17 +55,37 @@ def write(folder: str | Path, checkpoint: Checkpoint) -> str:
         "format": FORMAT,
         "tensors": {"file": name, "sha256": digest, "bytes": len(data)},
         "state": checkpoint.state,
+        "made_with": {"torch": torch.__version__, "threads": torch.get_num_threads()},
     }
     text = json.dumps(manifest, sort_keys=True, indent=1).encode()
-    _write_atomically(folder / name, data)
-    _write_atomically(folder / MANIFEST, text)
+    write_atomically(folder / name, data)
+    write_atomically(folder / MANIFEST, text)
     for other in folder.glob("tensors-*.safetensors"):
         if other.name != name:
             other.unlink(missing_ok=True)
     return hashlib.sha256(text).hexdigest()
 
 
-def _write_atomically(path: Path, data: bytes) -> None:
+def _remove_leavings(folder: Path) -> None:
+    """Remove the temporary files of processes that were killed while they wrote here."""
+    for path in folder.glob(".*.tmp"):
+        found = re.fullmatch(r"\.(?:tensors-[0-9a-f]+\.safetensors|checkpoint\.json)\.(\d{1,9})\.tmp", path.name)
+        if found and not _is_running(int(found[1])):
+            path.unlink(missing_ok=True)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return process != os.getpid()
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file under a temporary name, flush it to the disk, and give it its own name."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
@@ -89,10 +116,12 @@ def read(folder: str | Path) -> Checkpoint:
         data = path.read_bytes()
     except OSError as error:
         raise CheckpointError(f"{path}: {error.strerror}; resume from another checkpoint") from error
+    except MemoryError as error:
+        raise CheckpointError(f"{path}: does not fit into this machine's memory") from error
     expected = manifest["tensors"]["bytes"]
     if len(data) != expected:
         raise CheckpointError(
-            f"{path}: {len(data)} bytes where {expected} were written; resume from another checkpoint"
+            f"{path}: {len(data)} bytes where {shown(expected)} were written; resume from another checkpoint"
         )
     if hashlib.sha256(data).hexdigest() != manifest["tensors"]["sha256"]:
         raise CheckpointError(f"{path}: changed since it was written (SHA-256 differs); resume from another checkpoint")
@@ -113,6 +142,8 @@ def _manifest(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path}: {error.strerror}") from error
     except ValueError as error:
         raise CheckpointError(f"{path}: not JSON ({error}); resume from another checkpoint") from error
+    except RecursionError as error:
+        raise CheckpointError(f"{path}: nested thousands deep; resume from another checkpoint") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise CheckpointError(f"{path}: not a checkpoint of format {FORMAT}")
     tensors = manifest.get("tensors")
@@ -120,6 +151,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path}: incomplete: 'tensors' is missing; resume from another checkpoint")
     if not isinstance(manifest.get("state"), dict):
         raise CheckpointError(f"{path}: incomplete: 'state' is missing; resume from another checkpoint")
-    if Path(str(tensors["file"])).name != tensors["file"]:
-        raise CheckpointError(f"{path}: names a tensor file outside its folder: {tensors['file']!r}")
+    name = tensors["file"]
+    if not isinstance(name, str) or Path(name).name != name or not name.isprintable() or len(name) > 255:
+        raise CheckpointError(f"{path}: names no tensor file, or one outside its folder: {shown(name)}")
     return manifest

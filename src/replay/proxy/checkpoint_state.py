@@ -15,17 +15,12 @@ from torch import Tensor
 from replay.proxy.checkpoint import CheckpointError
 from replay.proxy.settings import LARGEST_NUMBER, MOST_STEPS, shown
 
-_WHOLE = {"step": 0, "schedule_start": 0, "tokens": 0, "samples": 0, "updates": 0}
-"""Whole numbers of a state, and the least that each can be."""
+_COUNTS = {"step": MOST_STEPS, "updates": MOST_STEPS, "tokens": 2**62, "samples": 2**62}
+"""Whole numbers of a state, and the most that each can be."""
 
-_SCALER = {
-    "scale": float,
-    "growth_factor": float,
-    "backoff_factor": float,
-    "growth_interval": int,
-    "_growth_tracker": int,
-}
-"""What torch's GradScaler keeps, under its own names."""
+_SCALER_NUMBERS = {"scale": 10 * LARGEST_NUMBER, "growth_factor": LARGEST_NUMBER, "backoff_factor": 1.0}
+"""What torch's GradScaler keeps, under its own names: floats, and the most that each can be."""
+_SCALER_COUNTS = ("growth_interval", "_growth_tracker")
 
 
 def _fault(name: str, needed: str, value: object) -> CheckpointError:
@@ -37,9 +32,9 @@ def _check_whole(name: str, value: object, least: int, most: int = MOST_STEPS) -
         raise _fault(name, f"a whole number from {least:,} to {most:,}", value)
 
 
-def _check_number(name: str, value: object) -> None:
-    if type(value) not in (int, float) or not 0 <= value <= 10 * LARGEST_NUMBER:  # type: ignore[operator]
-        raise _fault(name, "a finite number, zero or more,", value)
+def _check_number(name: str, value: object, most: float) -> None:
+    if type(value) is not float or not 0 <= value <= most:
+        raise _fault(name, f"a number with a point from 0.0 to {most:g}", value)
 
 
 def check_state(state: Mapping[str, Any], history: int) -> None:
@@ -49,8 +44,9 @@ def check_state(state: Mapping[str, Any], history: int) -> None:
         CheckpointError: a value of the wrong type or out of range.
         KeyError: one is missing.
     """
-    for name, least in _WHOLE.items():
-        _check_whole(name, state[name], least)
+    for name, most in _COUNTS.items():
+        _check_whole(name, state[name], 0, most)
+    _check_whole("schedule_start", state["schedule_start"], 0, state["step"])
     _check_whole("data_offset", state["data_offset"], -state["step"])
     if not isinstance(state["skipped_steps"], list):
         raise _fault("skipped_steps", "a list", state["skipped_steps"])
@@ -60,7 +56,7 @@ def check_state(state: Mapping[str, Any], history: int) -> None:
     if not isinstance(norms, list) or len(norms) > history:
         raise _fault("norm_history", f"a list of at most {history}", norms)
     for norm in norms:
-        _check_number("norm_history", norm)
+        _check_number("norm_history", norm, 10 * LARGEST_NUMBER)
     _check_scaler(state["scaler"])
 
 
@@ -69,23 +65,25 @@ def _check_scaler(scaler: object) -> None:
         raise _fault("scaler", "a mapping", scaler)
     if not scaler:
         return
-    if set(scaler) != set(_SCALER):
-        raise _fault("scaler", f"a mapping of {', '.join(_SCALER)}", scaler)
-    for name, kind in _SCALER.items():
-        if kind is int:
-            _check_whole(f"scaler.{name}", scaler[name], 0, 2**31 - 1)
-        else:
-            _check_number(f"scaler.{name}", scaler[name])
+    if set(scaler) != {*_SCALER_NUMBERS, *_SCALER_COUNTS}:
+        raise _fault("scaler", f"a mapping of {', '.join([*_SCALER_NUMBERS, *_SCALER_COUNTS])}", scaler)
+    for name, most in _SCALER_NUMBERS.items():
+        _check_number(f"scaler.{name}", scaler[name], most)
+    for name in _SCALER_COUNTS:
+        _check_whole(f"scaler.{name}", scaler[name], 0, 2**31 - 1)
 
 
 def check_tensors(tensors: Mapping[str, Tensor], parts: Iterable[str], shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Check that each part holds a float32 tensor of the model's shape for each parameter.
+    """Check that each part holds a float32 tensor of the model's shape for each parameter, and no other tensor.
 
     Raises:
-        CheckpointError: one is of another shape or number format.
+        CheckpointError: one is of another shape or number format, or of no parameter.
         KeyError: one is missing.
     """
     for part in parts:
+        known = {f"{part}/{name}" for name in shapes}
+        if others := sorted(name for name in tensors if name.startswith(f"{part}/") and name not in known):
+            raise CheckpointError(f"the checkpoint's tensor {others[0]} has no place in its config's model")
         for name, shape in shapes.items():
             tensor = tensors[f"{part}/{name}"]
             if tuple(tensor.shape) != shape or tensor.dtype != torch.float32:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from replay.proxy.config import ConfigError
+from replay.proxy.settings import shown
 from replay.proxy.streams import Purpose, generator
 
 SYMBOLS = 44
@@ -108,6 +109,8 @@ def corpus(path: str) -> npt.NDArray[np.uint8]:
         return np.frombuffer(Path(path).read_bytes(), dtype=np.uint8)
     except OSError as error:
         raise ConfigError(f"data.corpus: {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise ConfigError(f"data.corpus: {shown(path)} is no path of a file: {error}") from error
 
 
 @functools.lru_cache(maxsize=4)
