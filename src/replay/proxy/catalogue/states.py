@@ -49,15 +49,16 @@ SECOND_MOMENT = Failure(
     number=4,
     name="second-moment-lag",
     title="Spontaneous spikes as the second moment lags",
-    source="Wortsman et al. 2023 (stable and low-precision training) section 3.4; Molybog et al. 2023; PaLM and OPT "
-    "report the spikes",
+    source="Wortsman et al. 2023 (stable and low-precision training: loss spikes follow RMS of g^2/v); Molybog et al. "
+    "2023; PaLM and OPT report the spikes",
     mechanism="Long after convergence gradients are tiny and v with them. Weight decay slowly carries the weights to "
     "where gradients grow; v, with beta2 0.999, follows too slowly, and the step divided by its root is too long.",
     settings="copy task, V = 32, learning rate 6e-3, beta2 0.999, weight decay 0.5 (control: 0.1), no clipping, fp32",
     signature="the loss jumps from 0.02 to 1 to 4 within a few steps and is back within 100; RMS of g^2/v and gradient "
-    "norm rise one to four steps before it",
+    "norm rise one to three steps before it, a step ahead of the loss's own sign",
     leading_signal="second_moment_lag",
-    criterion="mean loss of five steps below 0.06 for 100 steps on end, and above 0.5 later, within 1,400 steps",
+    criterion="mean loss of five steps below 0.06 for 100 steps on end, and above 0.5 later, within 1,400 steps; "
+    "dated by the first of those steps whose own loss is above 0.5",
     case=second_moment_lag,
     judge=loss_returns(CONVERGED_LOSS, 0.5),
     signs=(LAG, HIGH_LAG, NORM, LOSS),
@@ -97,7 +98,9 @@ SECOND_MOMENT = Failure(
     ),
     search="Weight decay 0 to 0.1: one spike in 16 runs. Learning rate 4e-3: one spike a run, later, on 7 of 8. "
     "beta2 0.95 leaves rises of about 0.5, at the edge of the criterion. Skipping 200 batches from a checkpoint 100 "
-    "steps ahead cures some and postpones others by 50 to 65 steps: a lottery. The first verification (seeds 1000 to "
+    "steps ahead cures some and postpones others by 50 to 65 steps: a lottery, unlike number 5 (those runs end 150 "
+    "steps behind the spike). RMS of g^2/v above 4 does not lead the loss, which doubles at the same step; above 2.3 "
+    "it does, by one. The first verification (seeds 1000 to "
     "1007, loss below 0.06 once) had 8 of 8 with the cause and 1 of 8 without, a control that stumbled 40 steps behind "
     "learning the task; since then the loss must have stayed low for 100 steps, and the seeds are others.",
     first_seed=2000,
@@ -131,7 +134,8 @@ DATA_AND_STATE = Failure(
     "moves the weights far, as it does not in a younger model.",
     settings="copy task, V = 16, learning rate 3e-3, beta2 0.999, weight decay 0.3; one batch, half of whose sequences "
     "are random, 500 steps behind the first loss below 0.06 (control: that batch clean)",
-    signature="the clean held-out loss rises by 0.5 to 2.7 nats within 50 steps and is back after them",
+    signature="the clean held-out loss rises by 0.5 to 2.7 nats within 50 steps and is back after them; every sign, "
+    "the loss's own among them, comes with the batch itself",
     leading_signal="second_moment_lag",
     criterion="clean held-out loss more than 0.5 above its value before the batch, within 50 steps",
     case=data_and_state,
@@ -178,12 +182,13 @@ DATA_SWITCH = Failure(
     number=6,
     name="data-switch",
     title="The data change from one step to the next",
-    source="GLM-130B section 3.2 and log: multi-task data mixed in, with ramps",
+    source="GLM-130B (multi-task instruction pre-training) and log: multi-task data mixed in, with ramps",
     mechanism="A second task meets weights and a second moment that are used to tiny gradients; its gradients, "
     "hundreds of times larger, throw the first task out before the second is learned.",
     settings="copy task as in number 5, but weight decay 0.1; from 500 steps behind convergence half of the sequences "
     "are to be reversed instead of copied, marked by their first token (control: no second task)",
-    signature="the held-out loss of the first task jumps above 1.1 within 50 steps; it falls again as both are learned",
+    signature="the held-out loss of the first task jumps by more than 1.1, on some seeds at the very step of the "
+    "switch and on all within 50; every sign comes with the first batch; it falls again as both are learned",
     leading_signal="second_moment_lag",
     criterion="held-out loss of the first task more than 1.1 above its value before the switch, within 450 steps",
     case=data_switch,
