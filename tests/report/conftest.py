@@ -16,6 +16,10 @@ FLAGS = (
     "--disable-component-update --disable-sync --disable-dev-shm-usage --window-size=1280,900"
 )
 BROWSER, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
+PATIENCE_SECONDS = 120
+"""What is waited for takes a second at most, but the machine may be busy with something else for long."""
+
+TRIES = 3
 
 
 @pytest.fixture(scope="session")
@@ -26,21 +30,36 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         if os.environ.get("CI") == "true":
             pytest.fail(message)
         pytest.skip(message)
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
     profile = tmp_path_factory.mktemp("profile")
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for flag in [*FLAGS.split(), f"--user-data-dir={profile}"]:
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    driver = begun(profile)
     try:
         yield driver
     finally:
         driver.quit()
         shutil.rmtree(profile, ignore_errors=True)
+
+
+def begun(profile: Path) -> Any:
+    """Chromium, begun; tried again where it took longer than its driver waits, or another took the driver's port."""
+    from selenium import webdriver
+    from selenium.common.exceptions import WebDriverException
+    from selenium.webdriver.chrome.service import Service
+
+    for number in range(TRIES):
+        options = webdriver.ChromeOptions()
+        options.binary_location = BROWSER
+        for flag in [*FLAGS.split(), f"--user-data-dir={profile / str(number)}"]:
+            options.add_argument(flag)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        try:
+            driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+        except WebDriverException:
+            if number == TRIES - 1:
+                raise
+            continue
+        driver.set_script_timeout(PATIENCE_SECONDS)
+        return driver
+    raise AssertionError("the last try returns or raises")
 
 
 @pytest.fixture
@@ -58,7 +77,7 @@ def opened(browser: Any, tmp_path: Path) -> Callable[[str], Any]:
         browser.execute_cdp_cmd("Network.emulateNetworkConditions", offline)
         browser.get(page.as_uri())
         drawn = "return document.documentElement.dataset.charts === 'drawn'"
-        WebDriverWait(browser, 30).until(lambda driver: driver.execute_script(drawn))
+        WebDriverWait(browser, PATIENCE_SECONDS).until(lambda driver: driver.execute_script(drawn))
         return browser
 
     return open_page

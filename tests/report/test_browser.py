@@ -13,7 +13,7 @@ import pytest
 from replay.report import build_report
 
 from . import scenes
-from .conftest import complaints, requests
+from .conftest import PATIENCE_SECONDS, complaints, requests
 
 Open = Callable[[str], Any]
 
@@ -130,7 +130,7 @@ def test_all_charts_over_steps_follow_the_range_that_is_asked_for(opened: Open) 
         " Array.from(box.querySelectorAll('.role-axis-label text'), text => text.textContent)"
         ".filter(text => text === '3,000' || text === '6,000'))"
     )
-    shown = WebDriverWait(browser, 10).until(
+    shown = WebDriverWait(browser, PATIENCE_SECONDS).until(
         lambda driver: (found := driver.execute_script(labels)) and all(one == ["3,000"] for one in found) and found
     )
     assert len(shown) > 1
