@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,12 +78,37 @@ def test_a_damaged_tensor_file_is_told(tmp_path: Path, damage: object, message: 
         ("[]", "format"),
         ('{"format": 1}', "incomplete"),
         ('{"format": 1, "tensors": {"file": "../x", "sha256": "", "bytes": 0}, "state": {}}', "outside its folder"),
+        (
+            '{"format": 1, "tensors": {"file": "a\\u0000b", "sha256": "", "bytes": 0}, "state": {}}',
+            "names no tensor file",
+        ),
+        ('{"format": 1, "tensors": {"file": 7, "sha256": "", "bytes": 0}, "state": {}}', "names no tensor file"),
+        ('{"format": 1, "tensors": {"file": "", "sha256": "", "bytes": 0}, "state": {}}', "Is a directory"),
+        ("[" * 100_000, "nested thousands deep"),
     ],
 )
 def test_a_damaged_manifest_is_told(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / checkpoint.MANIFEST).write_text(text)
     with pytest.raises(CheckpointError, match=message):
         checkpoint.read(tmp_path)
+
+
+def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    left = [tmp_path / f".{name}.{ended.pid}.tmp" for name in ("tensors-00ff.safetensors", "checkpoint.json")]
+    kept = [tmp_path / f".checkpoint.json.{os.getppid()}.tmp", tmp_path / f".notes.{ended.pid}.tmp"]
+    for path in [*left, *kept]:
+        path.write_bytes(b"half")
+    checkpoint.write(tmp_path, example())
+    assert not any(path.exists() for path in left)
+    assert all(path.exists() for path in kept)
+
+
+def test_it_tells_what_else_decides_the_bits(tmp_path: Path) -> None:
+    checkpoint.write(tmp_path, example())
+    made_with = json.loads((tmp_path / checkpoint.MANIFEST).read_text())["made_with"]
+    assert made_with == {"torch": torch.__version__, "threads": torch.get_num_threads()}
 
 
 def test_an_empty_folder_holds_none(tmp_path: Path) -> None:

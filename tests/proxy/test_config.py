@@ -48,6 +48,27 @@ def test_fields_left_out_take_their_defaults() -> None:
         ({"data": {"second_source": "reverse"}}, "go together"),
         ({"model": 3}, "a mapping of settings is needed"),
         ({"faults": [{"kind": "weight_bit", "step": 1}]}, "needs a parameter"),
+        ({"faults": [{"kind": "weight_bit"}]}, r"faults\[0\]\.: step must be given"),
+        ({"model": {"position_init": "sinusoidal", "width": 27, "heads": 1}}, "even width"),
+        ({"model": {"hidden": -4}}, "model.hidden must lie between"),
+        ({"model": {"kv_heads": 8}}, "model.kv_heads must lie between 0 and 4"),
+        ({"model": {"width": 2**40}}, "model.width must lie between"),
+        ({"model": {"width": 2**14, "depth": 2**10}}, "parameters; the proxy takes at most"),
+        ({"model": {"context": 20000}, "data": {"batch_size": 4096}}, "a step would hold some"),
+        ({"model": {"context": 4096, "heads": 16}, "data": {"batch_size": 1}}, "a step would hold some"),
+        ({"model": {"z_loss": 10**400}}, "model.z_loss: a number within 1e38 of 0"),
+        ({"model": {"embedding_grad_ramp": {"before": float("inf"), "after": 1, "start": 0}}}, "ramp's before"),
+        ({"model": {"embedding_grad_ramp": {"before": -1, "after": 1, "start": 0}}}, "embedding_grad_ramp.before"),
+        ({"data": {"batch_ramp": {"before": 0.4, "after": 4, "start": 0}}}, "between 1 and 1,048,576 sequences"),
+        ({"data": {"batch_ramp": {"before": 4, "after": 2**21, "start": 0}}}, "between 1 and 1,048,576 sequences"),
+        ({"data": {"batch_ramp": {"before": 4, "after": 8, "start": 10**400}}}, "ramp's start"),
+        ({"data": {"batch_ramp": {"before": 4, "after": 8, "start": 0, "length": -1}}}, "ramp's length"),
+        ({"data": {"batch_ramp": {}}}, "before and after and start must be given"),
+        ({"data": {"defects": [{"kind": "random", "first": 1, "last": 2}] * 257}}, "at most 256, not 257"),
+        ({"steps": 10**5000}, "steps must lie between .* not a very large int"),
+        ({"steps": [1] * 10**6}, r"not \[1, 1, .*\.\.\. \(3,000,000 characters\)"),
+        ({"seed": -1}, "seed must lie between 0"),
+        ({"optimizer": {"epsilon": 1e20}}, "epsilon must be at most 1"),
     ],
 )
 def test_what_cannot_be_is_refused(values: dict[str, object], message: str) -> None:
@@ -58,6 +79,21 @@ def test_what_cannot_be_is_refused(values: dict[str, object], message: str) -> N
 def test_text_that_is_no_json_is_told_with_its_line() -> None:
     with pytest.raises(ConfigError, match="line 2"):
         ProxyConfig.from_json('{\n"seed": }')
+
+
+def test_text_that_nests_too_deep_or_counts_too_far_is_told() -> None:
+    with pytest.raises(ConfigError, match="thousands deep"):
+        ProxyConfig.from_json("[" * 100_000)
+    with pytest.raises(ConfigError, match="not JSON that can be read"):
+        ProxyConfig.from_json('{"seed": ' + "9" * 5000 + "}")
+
+
+def test_what_is_refused_is_told_on_one_line() -> None:
+    for values in ({"model": {"activation": "a\nb" * 9999}}, {"steps": "\n" * 9999}, {"x\n" * 9999: 1}):
+        with pytest.raises(ConfigError) as caught:
+            ProxyConfig.from_dict(values)
+        assert "\n" not in str(caught.value)
+        assert len(str(caught.value)) < 400
 
 
 def test_a_ramp_jumps_or_climbs() -> None:

@@ -193,6 +193,33 @@ def test_changes_take_hold_from_the_next_step() -> None:
         training.change(colour=1)
 
 
+@pytest.mark.parametrize(
+    "change", [{"heads": 4}, {"activation": "relu"}, {"positions": "rope"}, {"logit_scale": 2.0}, {"width": 32}]
+)
+def test_another_model_is_not_adopted_even_if_its_tensors_have_the_same_shapes(change: dict[str, object]) -> None:
+    training = Training.start(SMALL.replace(model__positions="alibi"))
+    after = training.config.replace(**{f"model__{name}": value for name, value in change.items()})
+    with pytest.raises(ConfigError, match=f"model.{next(iter(change))} cannot change in mid-run"):
+        training.adopt(after)
+
+
+def test_what_is_no_part_of_the_forward_pass_may_change() -> None:
+    training = Training.start(SMALL)
+    training.change(z_loss=1e-4, embedding_grad_scale=0.1)
+    training.adopt(training.config.replace(model__init_std=0.5))
+    assert training.advance()["loss"] > 0
+
+
+def test_batches_and_steps_to_skip_are_counted_forwards() -> None:
+    training = Training.start(SMALL)
+    for count in (-1, 2**70):
+        with pytest.raises(ConfigError, match="number of batches to skip"):
+            training.skip_batches(count)
+    for first, last in ((0, 3), (5, 4), (1, 2**40), (2**41, 2**41)):
+        with pytest.raises(ConfigError, match="steps to skip"):
+            training.skip_steps(first, last)
+
+
 def test_what_a_resume_leaves_out_starts_over() -> None:
     training = Training.start(SMALL)
     advanced(training, 30)
