@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import functools
 
+from replay.errors import ReplayError
 from replay.proxy.config import DataConfig, Defect, ModelConfig, OptimizerConfig, ProxyConfig, ScheduleConfig
 from replay.proxy.training import Training
 
 CONVERGED_LOSS = 0.06
 """The copy task counts as learned at the first clean batch with a loss below this."""
+
+
+class NotLearnedError(ReplayError, RuntimeError):
+    """A run that was to be disturbed once it has learned its task, and has not learned it."""
 
 
 def copy_task(seed: int, *, steps: int = 1000) -> ProxyConfig:
@@ -40,13 +45,13 @@ def converged_step(config: ProxyConfig, limit: int = 1000) -> int:
     """The first step whose loss is below :data:`CONVERGED_LOSS`.
 
     Raises:
-        RuntimeError: it does not come within ``limit`` steps.
+        NotLearnedError: it does not come within ``limit`` steps.
     """
     training = Training.start(config)
     while training.step < limit:
         if training.advance()["loss"] < CONVERGED_LOSS:
             return training.step
-    raise RuntimeError(f"seed {config.seed}: the copy task was not learned within {limit} steps")
+    raise NotLearnedError(f"seed {config.seed}: the copy task was not learned within {limit} steps; try another seed")
 
 
 def odd_batch(config: ProxyConfig, batch: int, share: float = 0.5) -> ProxyConfig:
