@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from replay.cli.main import replay as command_line
 from replay.proxy import failure_table, failures, verification
-from replay.proxy.assessment import ahead_of_loss, assess, code_digest, definition_hash, lead_order, run_plan
+from replay.proxy.assessment import assess, code_digest, definition_hash, lead_order, order_holds, run_plan
 from replay.proxy.catalogue import states
 from replay.proxy.checkpoint import Checkpoint
 from replay.proxy.config import Fault, ProxyConfig
@@ -156,6 +156,25 @@ def test_a_lost_optimizer_state_harms_at_once_and_a_flipped_bit_of_the_mantissa_
     assert judge(run_plan(Plan(config.replace(faults=(flip,)), 101), held_out=True)) is None
 
 
+def test_a_checkpoint_loaded_over_a_change_undoes_it() -> None:
+    config = failures.language_task(3, learning_rate=0.01, steps=8).replace(data__batch_size=2)
+    lower = config.replace(optimizer__beta2=0.5)
+    unchanged, changed = run_plan(Plan(config, 1)), run_plan(Plan(config, 1, switch=4, then=lower))
+    undone = run_plan(Plan(config, 1, switch=4, then=lower, reload=True))
+    assert undone["loss"].tolist() == unchanged["loss"].tolist()
+    assert changed["loss"].tolist() != unchanged["loss"].tolist()
+
+
+@pytest.mark.parametrize("name", failures.CATALOGUE)
+def test_every_arm_can_be_planned_and_is_no_second_run_of_another(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(states, "_spike_step", lambda _config: 300)
+    monkeypatch.setattr(states, "converged_step", lambda _config: 200)
+    failure = failures.get(name)
+    plans = [arm.plan(failure.case(7)) for arm in verification.arms_of(failure)]
+    assert all(0 <= plan.switch < plan.config.steps for plan in plans)
+    assert len({repr(plan) for plan in plans}) == len(plans)
+
+
 # -- Judges and signs ------------------------------------------------------------------------------------------------
 
 
@@ -254,12 +273,22 @@ def test_a_lead_is_told_against_the_other_signals_and_the_losss_own_sign() -> No
         if norm_at is not None:
             norm[norm_at - 1] = 7.0
         found = assess(failure, WITH, 1, trace(loss=loss, grad_norm=norm))
-        return lead_order(failure, found), ahead_of_loss(failure, found)
+        return lead_order(failure, found), order_holds(failure, found)
 
     assert order(98, 99) == ("first", True)
     assert order(98, 98) == ("same step", False)
     assert order(99, 98) == ("later", False)
     assert order(None, 98) == ("later", False)
+    failure = dataclasses.replace(failure, leads_loss=False)
+    assert [order(at, 98)[1] for at in (97, 98, 99, None)] == [True, True, False, False]
+
+
+def test_a_sign_at_the_step_of_the_failure_is_no_lead() -> None:
+    failure = failure_of_a_few_steps()
+    norm = [1.0] * 100 + [7.0] * 10
+    found = assess(failure, WITH, 1, trace(loss=[5.0] * 100 + [9.0] * 10, grad_norm=norm))
+    assert found.leads == {str(failure.signs[0]): 0, str(LOSS): None}
+    assert not order_holds(failure, found)
 
 
 # -- Verification ----------------------------------------------------------------------------------------------------

@@ -22,7 +22,10 @@ from replay.proxy.training import Training
 
 _DECIDE = ("training", "failure", "recipes", "assessment")
 _PROSE = {
-    "Failure": {"title", "source", "mechanism", "settings", "signature", "leading_signal", "criterion", "search"},
+    "Failure": {
+        *("title", "source", "mechanism", "settings", "signature", "leading_signal", "criterion", "search"),
+        *("leads_loss", "harmless"),
+    },
     "Arm": {"source"},
 }
 
@@ -179,12 +182,16 @@ def lead_order(failure: Failure, result: Result) -> Literal["first", "same step"
     return "same step" if leading == others >= 0 else "later"
 
 
-def ahead_of_loss(failure: Failure, result: Result) -> bool:
-    """Whether the leading signal's first sign came before the loss's own."""
+def order_holds(failure: Failure, result: Result) -> bool:
+    """Whether a run that went wrong shows the order that its failure claims (:attr:`Failure.leads_loss`).
+
+    The leading signal's first sign came before the loss's own and before the run went wrong; or, where that is not
+    claimed, not behind them.
+    """
     leads = [result.leads.get(str(sign)) for sign in failure.signs if sign.signal == failure.leading_signal]
     told = [lead for lead in leads if lead is not None]
-    loss = result.leads.get(str(LOSS))
-    return bool(told) and (loss is None or max(told) > loss)
+    against = max(result.leads.get(str(LOSS)) or 0, 0)
+    return bool(told) and (max(told) > against if failure.leads_loss else max(told) >= against)
 
 
 def _peak(failure: Failure, trace: Trace) -> float:

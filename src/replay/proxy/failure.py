@@ -289,5 +289,7 @@ class Failure:
     search: str = ""
     first_seed: int = 1000
     """First seed of the verification; moved on where a criterion was changed after a look at its results."""
+    leads_loss: bool = True
+    """The order claimed: the leading signal comes before the loss's own sign; if False, at the same step as it."""
     harmless: bool = False
     """True when only the signal was obtained and no harm to the loss: it then does not count as reproduced."""

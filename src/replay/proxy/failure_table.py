@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from replay.intervals import share_interval
-from replay.proxy.assessment import Result, ahead_of_loss, lead_order
+from replay.proxy.assessment import Result, lead_order, order_holds
 from replay.proxy.failure import Failure, Sign
 from replay.proxy.failures import CATALOGUE
 from replay.proxy.tables import joined, number, opening, table
@@ -80,15 +80,16 @@ def sign_lines(failure: Failure, results: Sequence[Result]) -> list[str]:
 
 
 def order_line(failure: Failure, results: Sequence[Result]) -> str:
-    """On how many seeds the leading signal came before every other one, and before the loss's own sign."""
+    """On how many seeds the leading signal came before every other one, and the order claimed was seen."""
     wrong = [r for r in results if r.failure == failure.name and r.arm == WITH and r.wrong_at is not None]
     orders = [lead_order(failure, result) for result in wrong]
     first, tied = orders.count("first"), orders.count("same step")
     text = f"`{failure.leading_signal}` is first of all in {first} of {len(wrong)}, "
     if tied:
         text += f"at the same step as another in {tied}, "
-    before = sum(ahead_of_loss(failure, result) for result in wrong)
-    return f"{text}ahead of the loss's own sign in {before}"
+    held = sum(order_holds(failure, result) for result in wrong)
+    claim = "ahead of the loss's own sign" if failure.leads_loss else "no later than the loss's own sign, nor earlier"
+    return f"{text}claimed {claim}: holds in {held} of {len(wrong)}"
 
 
 def _sign_line(sign: Sign, wrong: Sequence[Result], quiet: Sequence[Result]) -> str:

@@ -41,6 +41,7 @@ EMBEDDING = Failure(
         NORM,
         LOSS,
     ),
+    leads_loss=False,
     held_out=True,
     arms=(
         Arm("ramp over 500 steps", source="GLM-130B log", plan_of=_alpha_ramped, kind="cure"),
@@ -84,6 +85,7 @@ OPTIMIZER_STATE = Failure(
     case=optimizer_state_lost,
     judge=held_out_rises(1.0, within=20),
     signs=(Sign("update_rms", "times_median", 3.0), LOSS),
+    leads_loss=False,
     held_out=True,
     arms=(
         Arm(
@@ -197,6 +199,7 @@ CORRUPTION = Failure(
     case=silent_data_corruption,
     judge=held_out_rises(0.2, within=50),
     signs=(Sign("param_norm", "times_median", 2.0), Sign("attention_logit_max", "times_median", 10.0), LOSS),
+    leads_loss=False,
     held_out=True,
     arms=(
         _other_bit("bit 23 (lowest of the exponent)", "weight", 23),

@@ -141,6 +141,7 @@ DATA_AND_STATE = Failure(
     case=data_and_state,
     judge=held_out_rises(0.5, within=50),
     signs=(HIGH_LAG, NORM, LOSS),
+    leads_loss=False,
     held_out=True,
     arms=(
         Arm("the same batch, 20 steps behind convergence", source="PaLM section 5.1", plan_of=_younger),
@@ -194,6 +195,7 @@ DATA_SWITCH = Failure(
     case=data_switch,
     judge=held_out_rises(1.1, within=450),
     signs=(HIGH_LAG, NORM, LOSS),
+    leads_loss=False,
     held_out=True,
     arms=(
         Arm("ramp over 400 steps", source="GLM-130B log", plan_of=_ramped, kind="cure"),
