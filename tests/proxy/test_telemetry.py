@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
+import replay_parsers
+from replay.proxy import DataConfig, ModelConfig, PrecisionConfig, ProxyConfig
+from replay.proxy.runs import train
 from replay.proxy.telemetry import EventFileLog, MegatronLog
+from replay.proxy.training import Training
 
 
 def ticking(start: float = 1_700_000_000.0) -> itertools.count[float]:
@@ -47,6 +51,29 @@ def test_opened_again_within_the_second_it_writes_a_second_file(tmp_path: Path) 
     for _ in range(2):
         EventFileLog(tmp_path, clock=lambda: 5.0).close()
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_megatron_text_counts_the_steps_that_overflowed_and_our_parser_reads_them(tmp_path: Path) -> None:
+    config = ProxyConfig(
+        steps=12,
+        model=ModelConfig(width=16, depth=1, heads=2),
+        data=DataConfig(batch_size=4),
+        precision=PrecisionConfig(mode="fp16", initial_scale=2.0**24),
+    )
+    training = Training.start(config)
+    training.skip_steps(11, 11)
+    stepped = []
+    train(training, tmp_path, megatron_log=True, progress=lambda signals, _: stepped.append(signals))
+    overflowed = [int(signals["skipped_steps"]) for signals in stepped if "loss" in signals]
+    assert 0 < sum(overflowed) < 11, "some overflow and some do not"
+    lines = (tmp_path / "log.txt").read_text().splitlines()
+    assert [int(line.split("number of skipped iterations:")[1].split("|")[0]) for line in lines] == overflowed
+    assert ["lm loss" in line for line in lines] == [not skipped for skipped in overflowed]
+    records = replay_parsers.read(tmp_path / "log.txt")
+    assert records.problems == ()
+    told = [event.step for event in records.events if event.kind == "overflow_skip"]
+    assert told == [step for step, skipped in enumerate(overflowed, 1) if skipped]
+    assert not any(event.kind == "nan_loss" for event in records.events)
 
 
 def test_megatron_text_has_no_loss_field_when_the_loss_is_nan(tmp_path: Path) -> None:

@@ -70,7 +70,8 @@ class EventFileLog:
 class MegatronLog:
     """Appends one line a step to a text file, with the fields and separators of Megatron-LM's training log.
 
-    As there, a step with a loss that is not finite has no loss field, and counts as a nan iteration.
+    As there, a step that made no update counts as a skipped iteration and has no loss field, nor has one whose loss is
+    not finite, which counts as a nan iteration; of a step that was walked over on order there is no line at all.
     """
 
     def __init__(self, path: str | Path, *, steps: int, clock: Clock = time.time) -> None:
@@ -80,10 +81,12 @@ class MegatronLog:
         self._steps, self._clock, self._last = steps, clock, clock()
 
     def log(self, step: int, signals: Mapping[str, float]) -> None:
-        """Write the line of one step."""
+        """Write the line of one step, if it learned from anything."""
         now = self._clock()
         milliseconds, self._last = (now - self._last) * 1000.0, now
-        loss = signals.get("loss", math.nan)
+        if "loss" not in signals:
+            return
+        loss, skipped = signals["loss"], int(signals.get("skipped_steps", 0))
         fields = [
             f" iteration {step:8d}/{self._steps:8d} ",
             f" consumed samples: {int(signals.get('samples', 0)):12d} ",
@@ -91,12 +94,12 @@ class MegatronLog:
             f" learning rate: {signals.get('learning_rate', 0.0):.3E} ",
             f" global batch size: {int(signals.get('batch_size', 0)):5d} ",
         ]
-        if math.isfinite(loss):
+        if math.isfinite(loss) and not skipped:
             fields.append(f" lm loss: {loss:.6E} ")
         fields += [
             f" loss scale: {signals.get('loss_scale', 1.0):.1f} ",
             f" grad norm: {signals.get('grad_norm', math.nan):.3f} ",
-            f" number of skipped iterations: {int(signals.get('overflow_skip', 0)):3d} ",
+            f" number of skipped iterations: {skipped:3d} ",
             f" number of nan iterations: {int(not math.isfinite(loss)):3d} ",
         ]
         self._file.write("|".join(fields) + "|\n")
