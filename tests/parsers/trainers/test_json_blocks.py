@@ -119,8 +119,11 @@ INTRICATE = {
     "an object once": lines({"step": 1, "loss": 2.5, "more": {"a": 1.0}}, {"step": 2, "loss": 2.5}),
     "slashes": lines({"step": 1, "loss": 2.5, "a/b": 1.0, "a": {"b": 2.0}}),
     "a restart between": lines(*({"step": step, "loss": 2.5, "time": 1.7e9 + step} for step in range(1, 9)))
-    + "torch.distributed.elastic: Restarting worker group\n"
+    + "Training starts at step 5\n"
     + lines(*({"step": step, "loss": 2.5, "time": 1.8e9 + step} for step in range(5, 12))),
+    "a restart between, without times": lines(*({"step": step, "loss": 2.5} for step in range(1, 9)))
+    + "Training starts at step 5\n"
+    + lines(*({"step": step, "loss": 2.5} for step in range(5, 12))),
     "nan norms, then sound ones": lines({"step": 1, "loss": 2.5, "grad_norm": 1.0})
     + '{"step": 2, "loss": 2.5, "grad_norm": NaN}\n' * 2
     + lines(*({"step": step, "loss": 2.5, "grad_norm": 1.0} for step in range(3, 9)))
