@@ -137,12 +137,12 @@ FP16 = Failure(
     "reason: it stays finite and learns nothing. Only QK-norm (1.3 to 1.6) and the lower learning rate are cures by "
     "their loss. At learning rates 0.15 and 0.2 fp32 learns (1.4 to 2.4), but so does fp16: it stayed finite on 2 of 2 "
     "seeds. Dated by its last stretch without a finite loss, as it was at first, the failure seemed to be announced by "
-    "the scale; dated by the first, it was so on two of six further seeds, by 1 and 13 steps. At learning rate 0.1 this small model grows logits of 1,300 and stays "
-    "finite; four layers of width 64 collapse there too, at 73 ms a step. GLM-130B's order (the scale falls first, "
-    "then the loss explodes) was not obtained in fp16 proper: withheld steps freeze the weights. It is number 11. A "
-    "first look at seeds 1000 to 1006 had 6 of 7 within 200 steps, the seventh still collapsing; since then there "
-    "are 240 steps and other seeds, and now 300, since one of five further seeds still had one finite loss among its "
-    "last 20.",
+    "the scale; dated by the first, it was so on two of six further seeds, by 1 and 13 steps. At learning rate 0.1 "
+    "this small model grows logits of 1,300 and stays finite; four layers of width 64 collapse there too, at 73 ms a "
+    "step. GLM-130B's order (the scale falls first, then the loss explodes) was not obtained in fp16 proper: withheld "
+    "steps freeze the weights. It is number 11. A first look at seeds 1000 to 1006 had 6 of 7 within 200 steps, the "
+    "seventh still collapsing; since then there are 240 steps and other seeds, and now 300, since one of five further "
+    "seeds still had one finite loss among its last 20.",
     first_seed=2000,
 )
 
