@@ -1,18 +1,21 @@
 """Finished arms on disk, so that an interrupted experiment goes on where it stood.
 
 One file an arm and seed, named by the hash of all that decides its bits: the scenario's settings, the arm, the
-configs that the failure made for the seed, torch's version and the machine's architecture.  A file that is cut off,
-changed or of another content is as good as none.
+configs that the failure made for the seed, the rule that notices it, the code of the proxy, of the arms and of the
+rules, the versions of torch and numpy, and the machine's architecture.  A file that is cut off, changed or of another
+content is as good as none.
 """
 
 from __future__ import annotations
 
 import base64
 import contextlib
+import functools
 import hashlib
 import json
 import os
 import platform
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +27,12 @@ from replay.experiment.scenario import Scenario, arm_fields
 if TYPE_CHECKING:
     from replay.proxy.failure import Case
 
-FORMAT = 1
+FORMAT = 2
 
 
 def key(scenario: Scenario, case: Case, arm: str) -> str:
     """The name under which an arm of a seed is kept: 32 hexadecimal digits."""
-    import torch
+    from replay.proxy.assessment import code_digest
 
     known = {one.name: arm_fields(one) for one in scenario.all_arms}
     decides = {
@@ -37,16 +40,47 @@ def key(scenario: Scenario, case: Case, arm: str) -> str:
         "signals": SIGNALS,
         "arm": known.get(arm, {"name": arm}),
         "earliest_step": scenario.earliest_step,
-        "noticed": [scenario.noticed.after_onset, scenario.noticed.rule],
+        "noticed": [scenario.noticed.after_onset, _rule_content(scenario.noticed.rule)],
         "horizon": scenario.horizon,
         "held_out_sequences": scenario.held_out_sequences,
         "config": case.config.to_dict(),
         "control": case.control.to_dict(),
         "onset": case.moment,
-        "torch": torch.__version__,
+        "code": [code_digest(), _own_code(), _rules_code() if scenario.noticed.rule else ""],
         "machine": platform.machine(),
     }
     return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _rule_content(name: str) -> str:
+    """What a rule of that name asks for; nothing where there is none, as for a moment that needs no rule."""
+    if not name:
+        return ""
+    from replay import rules
+
+    chosen = [rule for rule in rules.load() if rule.name == name]
+    return repr([(rule.when, rule.for_points, rule.for_steps, rule.tolerate) for rule in chosen])
+
+
+@functools.cache
+def _own_code() -> str:
+    """SHA-256 of the modules that decide when someone acts, what an arm does, and what is kept of it."""
+    folder = Path(__file__).parent
+    return _digest_of(folder / f"{name}.py" for name in ("arms", "interventions", "moment"))
+
+
+@functools.cache
+def _rules_code() -> str:
+    from replay import rules
+
+    return _digest_of(sorted(Path(rules.__file__).parent.rglob("*.py")))
+
+
+def _digest_of(paths: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def load(folder: Path, name: str) -> ArmRun | None:
