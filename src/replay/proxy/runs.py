@@ -10,22 +10,30 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 import torch
 
 from replay.proxy import parameters
-from replay.proxy.data import entropy_floor
+from replay.proxy.checkpoint import MANIFEST, write_atomically
+from replay.proxy.config import ConfigError
+from replay.proxy.data import batch_size_at, entropy_floor, training_batch
+from replay.proxy.hope import Hope
 from replay.proxy.runtime import runtime_restored
+from replay.proxy.settings import shown
 from replay.proxy.telemetry import Clock, EventFileLog, MegatronLog
 from replay.proxy.training import Training
 
-HOPELESS_STEPS = 50
-"""A run whose loss has not been finite for so many steps in a row, or none of which made an update, is given up."""
+METADATA = "run.json"
+CHECKPOINTS = "checkpoints"
 
 
 @dataclass(frozen=True)
 class RunSummary:
-    """How a run went. ``ended``: "completed", or why it was given up. ``loss``: mean of the last 20 steps, nats."""
+    """How a run went.
+
+    ``ended``: "completed", or why it was given up. ``loss``: mean of the last 20 steps that learned, nats.
+    """
 
     folder: str
     first_step: int
@@ -53,13 +61,20 @@ def train(
 ) -> RunSummary:
     """Train to the config's last step, writing ``folder``/run.json, event files, and checkpoints/step-<number>.
 
-    The last step's checkpoint is always written. ``progress`` is called with each step's signals and number.
+    The last step's checkpoint is always written. With ``give_up`` it ends before that when it is beyond hope
+    (:mod:`replay.proxy.hope` says when). ``progress`` is called with each step's signals and number.
     How the process computes is afterwards as it was before (:mod:`replay.proxy.runtime`).
+
+    Raises:
+        ConfigError: the data source cannot serve the config, or a fault names what the model has not; in general
+            before anything is written.
     """
+    _require_servable(training)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     _write_metadata(training, folder)
-    first_step, started, losses, lame, ended = training.step + 1, time.perf_counter(), [], 0, "completed"
+    first_step, started, losses, ended = training.step + 1, time.perf_counter(), [], "completed"
+    hope = Hope(training.config.model.vocabulary)
     with contextlib.ExitStack() as logs:
         events = logs.enter_context(EventFileLog(folder, clock=clock))
         text = None
@@ -74,12 +89,10 @@ def train(
                 text.log(training.step, signals)
             if progress is not None:
                 progress(signals, training.step)
-            loss = signals.get("loss", math.nan)
-            losses.append(loss)
-            deliberate = training.step in training.skipped_steps
-            lame = 0 if deliberate or (math.isfinite(loss) and not signals["skipped_steps"]) else lame + 1
-            if give_up and lame >= HOPELESS_STEPS:
-                ended = f"given up: {lame} steps in a row without a finite loss or without an update"
+            if "loss" in signals:
+                losses.append(signals["loss"])
+            if give_up and (why := hope.lost(signals)):
+                ended = f"given up: {why}"
                 break
             if checkpoint_every and training.step % checkpoint_every == 0:
                 training.save(_checkpoint_folder(folder, training.step))
@@ -90,7 +103,7 @@ def train(
         first_step=first_step,
         last_step=training.step,
         ended=ended,
-        loss=sum(losses[-20:]) / max(1, len(losses[-20:])),
+        loss=fmean(losses[-20:]) if losses else math.nan,
         held_out_loss=training.evaluate(),
         entropy_floor=entropy_floor(training.config),
         parameters=parameters.parameter_count(training.config.model),
@@ -100,22 +113,48 @@ def train(
     )
 
 
+def _require_servable(training: Training) -> None:
+    """Meet what would fail at some step before there is half a run in the folder."""
+    training_batch(training.config, training.step + 1 + training.data_offset)
+    sizes = {name: tensor.numel() for name, tensor in training.vector.named.items()}
+    for fault in training.config.faults:
+        if fault.kind != "optimizer_lost" and fault.element >= sizes.get(fault.parameter, 0):
+            known = ", ".join(f"{name} ({size:,})" for name, size in sizes.items())
+            raise ConfigError(
+                f"faults: no element {fault.element} of a parameter {shown(fault.parameter)}; there are {known}"
+            )
+
+
 def _checkpoint_folder(folder: Path, step: int) -> Path:
-    return folder / "checkpoints" / f"step-{step:07d}"
+    return folder / CHECKPOINTS / f"step-{step:07d}"
 
 
 def _write_metadata(training: Training, folder: Path) -> None:
     config = training.config
+    sequence = parameters.flops_per_sequence(config.model, config.model.context)
     metadata = {
         "config": config.to_dict(),
         "config_hash": config.content_hash(),
         "parameters": parameters.parameter_count(config.model),
-        "flops_per_step": parameters.flops_per_sequence(config.model, config.model.context) * config.data.batch_size,
+        "flops_per_sequence": sequence,
+        "flops_first_step": sequence * batch_size_at(config.data, training.step + 1 + training.data_offset),
+        "flops_last_step": sequence * batch_size_at(config.data, config.steps + training.data_offset),
         "torch": torch.__version__,
         "threads": torch.get_num_threads(),
         "machine": platform.machine(),
     }
-    (folder / "run.json").write_text(json.dumps(metadata, indent=1, sort_keys=True) + "\n")
+    write_atomically(folder / METADATA, (json.dumps(metadata, indent=1, sort_keys=True) + "\n").encode())
+
+
+def holds_run(folder: Path) -> bool:
+    """Whether a folder holds what :func:`train` writes, which another run would be mixed with."""
+    return (folder / METADATA).exists() or any(folder.glob("events.out.tfevents.*")) or (folder / CHECKPOINTS).exists()
+
+
+def last_checkpoint(folder: Path) -> Path:
+    """The checkpoint itself where the folder is one, else the one of the highest step of the run that it holds."""
+    found = sorted((folder / CHECKPOINTS).glob(f"step-*/{MANIFEST}"), key=lambda path: (len(path.parent.name), path))
+    return folder if (folder / MANIFEST).exists() or not found else found[-1].parent
 
 
 @dataclass(frozen=True)
