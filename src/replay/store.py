@@ -16,8 +16,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, date, datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -25,6 +23,7 @@ from replay.storage import layout
 from replay.storage.errors import DamagedPartError, PartVanishedError, StoreError
 from replay.storage.ledger import Ledger, Snapshot
 from replay.storage.reports import IngestReport, Progress, ProgressCallback, SourceReport
+from replay.storage.selection import Moment, Names, is_merged, members_of, moment_of, names_of, touches
 from replay_parsers.kinds import EventKind, Role
 from replay_parsers.records import Evidence
 
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["EventStore", "IngestReport", "Progress", "SourceReport", "StoreError"]
 
-Names = str | Iterable[str] | None
-Moment = str | date | datetime | None
 Answer = TypeVar("Answer")
 
 LOGGER = logging.getLogger("replay.store")
@@ -248,22 +245,22 @@ class EventStore:
         from replay.storage import derived as derivation
 
         wanted = {
-            "run": _names(run),
-            "kind": _members(kind, EventKind, "kind of event"),
-            "role": _members(role, Role, "role"),
-            "evidence": _members(evidence, Evidence, "evidence"),
+            "run": names_of(run),
+            "kind": members_of(kind, EventKind, "kind of event"),
+            "role": members_of(role, Role, "role"),
+            "evidence": members_of(evidence, Evidence, "evidence"),
         }
-        first, last = _moment(since), _moment(until)
+        first, last = moment_of(since), moment_of(until)
 
         def matches(row: dict[str, Any]) -> bool:
             return (
                 all(names is None or row[column] in names for column, names in wanted.items())
                 and (first is None or (row["time"] is not None and row["time"] >= first))
                 and (last is None or (row["time"] is not None and row["time"] < last))
-                and (steps is None or _touches(row, steps))
+                and (steps is None or touches(row, steps))
             )
 
-        merge = _merging(sources)
+        merge = is_merged(sources)
         rows = self._answer(
             lambda snapshot: self._event_rows(snapshot, wanted["run"], wanted["kind"], merge=merge, derived=derived),
             of_all=run is None,
@@ -287,10 +284,10 @@ class EventStore:
         """
         from replay.storage import overview
 
-        names = _names(run)
-        seen = _members(saw, EventKind, "kind of event")
-        done = _members(did, EventKind, "kind of event")
-        apart = not _merging(sources)
+        names = names_of(run)
+        seen = members_of(saw, EventKind, "kind of event")
+        done = members_of(did, EventKind, "kind of event")
+        apart = not is_merged(sources)
         rows = self._answer(lambda snapshot: self._event_rows(snapshot, names, merge=not apart), of_all=names is None)
         return overview.incidents(rows, apart=apart, saw=seen, did=done)
 
@@ -319,8 +316,8 @@ class EventStore:
             raise StoreError(f"there is no view {view!r}: it is 'all' or 'surviving'")
         if tag is not None and signal is not None:
             raise StoreError("ask for a tag or a signal, not both")
-        tags = None if tag is None else sorted(_names(tag) or ())
-        merge = _merging(sources)
+        tags = None if tag is None else sorted(names_of(tag) or ())
+        merge = is_merged(sources)
         self._derive_for([run])
 
         def query(snapshot: Snapshot) -> pd.DataFrame:
@@ -456,45 +453,3 @@ def _paths(given: Iterable[str | Path], run: str | None) -> list[str | Path]:
     if run is not None and not run.strip():
         raise StoreError("a run needs a name: the one given is empty")
     return [given] if isinstance(given, str | Path) else list(given)
-
-
-def _names(given: Names) -> list[str] | None:
-    if given is None:
-        return None
-    return [given] if isinstance(given, str) else [str(name) for name in given]
-
-
-def _members(given: Names, kind: type[EventKind | Role | Evidence], what: str) -> list[str] | None:
-    names = _names(given)
-    known = [str(member) for member in kind]
-    for name in names or ():
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            raise StoreError(f"no {what} is called {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
-    return names
-
-
-def _moment(given: Moment) -> datetime | None:
-    if given is None:
-        return None
-    if isinstance(given, str):
-        try:
-            given = datetime.fromisoformat(given)
-        except ValueError:
-            raise StoreError(f"{given!r} is no date; write 2022-06-20 or 2022-06-20T09:10+08:00") from None
-    if not isinstance(given, datetime):
-        given = datetime(given.year, given.month, given.day, tzinfo=UTC)
-    return given if given.tzinfo is not None else given.replace(tzinfo=UTC)
-
-
-def _touches(row: dict[str, Any], steps: tuple[int | None, int | None]) -> bool:
-    if row["step"] is None:
-        return False
-    last = row["step"] if row["step_end"] is None else row["step_end"]
-    return (steps[0] is None or last >= steps[0]) and (steps[1] is None or row["step"] <= steps[1])
-
-
-def _merging(sources: str) -> bool:
-    if sources not in ("merged", "all"):
-        raise StoreError(f"sources are 'merged' or 'all', not {sources!r}")
-    return sources == "merged"
