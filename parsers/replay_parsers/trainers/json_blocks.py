@@ -3,6 +3,8 @@
 Arrow's JSON reader turns a block of lines into columns some ten times faster than objects can be made of them one by
 one.  It is used only where the result is known to be the same: records of one or a few sets of keys, all numbers,
 steps that do not go back within an epoch, losses that are numbers.  Everything else is left to the careful reader.
+
+Large files whose lines differ in little but their numbers are read by :mod:`.json_alike` instead, four times as fast.
 """
 
 from __future__ import annotations
