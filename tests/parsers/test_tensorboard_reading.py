@@ -176,6 +176,29 @@ def test_a_long_file_comes_in_pieces_with_adjacent_ranges(tmp_path: Path, monkey
         assert len(rest.scalars) == 1000 - sum(len(p.scalars) for p in pieces if p.end <= piece.end)
 
 
+def test_memory_of_a_piece_is_used_again_only_when_nobody_holds_the_piece(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(buffers, "ROWS_A_PIECE", 100)
+    monkeypatch.setattr(buffers, "_SPARE_ROWS", 10)
+    path = tmp_path / "events"
+    path.write_bytes(version() + b"".join(scalar_record("a", step, step) for step in range(1000)))
+    request = Request(path=path, source="events", run="run")
+
+    places = set()
+    for piece in PARSER.read(request):
+        if len(piece.scalars):
+            places.add(piece.scalars.step.ctypes.data)
+        del piece
+    assert len(places) == 1, "all pieces lay in the same memory"
+
+    held = [piece.scalars.step for number, piece in enumerate(PARSER.read(request)) if number in (0, 3, 4)]
+    assert [step[0] for step in held] == [0, 300, 400], "one column is enough to keep a piece"
+    assert [step[-1] for step in held] == [99, 399, 499]
+    part_of_one = [piece.scalars.value[40:60:5] for piece in PARSER.read(request)]
+    assert [part.tolist() for part in part_of_one[:2]] == [[40, 45, 50, 55], [140, 145, 150, 155]]
+
+
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from Linux's /proc")
 @pytest.mark.slow  # writes 250 MB
 def test_memory_stays_flat_whatever_the_size_of_the_file(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import toy
@@ -13,7 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replay.storage import parts, query
-from replay.storage.records_as_tables import scalar_groups, sorted_rows
+from replay.storage.layout import digest
+from replay.storage.ledger import Entry, Part
+from replay.storage.records_as_tables import scalar_groups
+from replay.storage.row_order import sorted_rows
 from replay.storage.schema import SCALARS_ON_DISK
 from replay.store import EventStore, StoreError
 
@@ -38,9 +42,7 @@ def test_rows_are_sorted_by_tag_and_step_and_equal_ones_stay_as_they_came(rows: 
 def test_the_quick_way_of_sorting_gives_the_order_of_the_sure_one(pairs: list[tuple[int, int]]) -> None:
     ranks = np.array([rank for rank, _ in pairs], dtype=np.int32)
     step = np.array([step for _, step in pairs], dtype=np.int64)
-    rows, sorted_step = sorted_rows(ranks, step)
-    assert rows.tolist() == np.lexsort((step, ranks)).tolist()
-    assert sorted_step.tolist() == step[rows].tolist()
+    assert sorted_rows(ranks, step).tolist() == np.lexsort((step, ranks)).tolist()
 
 
 @given(st.lists(st.integers(1, 500_000), max_size=12))
@@ -96,6 +98,23 @@ def test_only_the_row_groups_that_can_match_are_read(tmp_path: Path, monkeypatch
     assert query._matching_groups(file, ["b", "zz"], None) == list(range(10, 20))
     assert query._matching_groups(file, None, (None, 5)) == [0, 10, 20]
     assert query._matching_groups(file, ["aa"], None) == []
+
+
+def test_parts_in_which_any_value_could_lack_are_read_beside_those_of_now(tmp_path: Path) -> None:
+    """As they were written before their columns said that values cannot lack."""
+    (new,) = scalar_groups(toy.measured([("loss", 1, 0.5), ("loss", 2, 0.25)]), "/logs/a")
+    as_before = new.cast(pa.schema([one.with_nullable(True) for one in new.schema]))
+    listed = []
+    for table in (as_before, new):
+        data = bytes(parts.serialise_scalars([table], table.schema))
+        name = f"{digest(data)}.parquet"
+        (tmp_path / name).write_bytes(data)
+        listed.append((Entry(source="/logs/a", status="ingested"), Part(table="scalars", path=name)))
+    assert listed[0][1] != listed[1][1]
+    rows = query.scalars_table(tmp_path, listed, ["loss"], (2, None))
+    assert rows["value"].to_pylist() == [0.25, 0.25]
+    assert rows.schema.equals(SCALARS_ON_DISK)
+    assert list(query.tag_counts(tmp_path / part.path for _, part in listed).values()) == [(4, 1, 2)]
 
 
 def test_tag_and_steps_select_rows(store: EventStore, logs: Path) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from replay.storage.part_writer import PartWriter
+    from replay.storage.row_order import Room
 
 
 def stem(source: str, generation: int, start: int, end: int) -> str:
@@ -27,6 +28,7 @@ class RecordParts:
 
     def __init__(self, writer: PartWriter) -> None:
         self.writer = writer
+        self._room: Room | None = None
 
     def of_records(self, records: Records, *, source: str, run: str, generation: int, segment_base: int) -> list[Part]:
         """Write one piece of ``source``; ``run`` is that of its scalars."""
@@ -62,9 +64,12 @@ class RecordParts:
     def _scalars(self, scalars: Scalars, source: str, run: str, name: str, segment_base: int) -> Part:
         from replay.storage.parts import serialise_scalars
         from replay.storage.records_as_tables import scalar_groups
+        from replay.storage.row_order import Room
         from replay.storage.schema import SCALARS_ON_DISK
 
-        data = serialise_scalars(scalar_groups(scalars, source, segment_base), SCALARS_ON_DISK)
+        if self._room is None:
+            self._room = Room()
+        data = serialise_scalars(scalar_groups(scalars, source, segment_base, self._room), SCALARS_ON_DISK)
         return Part(
             table="scalars",
             path=self.writer.write(table_folder("scalars", run), name, data),

@@ -11,20 +11,9 @@ from numpy.typing import NDArray
 
 from replay.storage import arrays, schema
 from replay.storage.parts import row_groups
+from replay.storage.row_order import Ranks, Room, sort
+from replay.storage.text import storable
 from replay_parsers.records import NO_TIME, Event, Finding, Problem, Run, Scalars
-
-Ranks = NDArray[np.int16] | NDArray[np.int32]
-"""For each row the place of its tag among sorted ones."""
-
-_NARROW = 1 << 15
-"""So many ranks fit into int16."""
-
-_BLOCK_ROWS = 1 << 16
-
-
-def storable(text: str) -> str:
-    """``text`` without what UTF-8 cannot hold (half a surrogate pair becomes an escape)."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def _table(rows: Iterable[dict[str, Any]], columns: pa.Schema) -> pa.Table:
@@ -78,61 +67,23 @@ def problems_table(problems: Iterable[Problem]) -> pa.Table:
     return _table(({name: getattr(one, name) for name in schema.PROBLEMS.names} for one in problems), schema.PROBLEMS)
 
 
-def scalar_groups(scalars: Scalars, source: str, segment_base: int = 0) -> Iterator[pa.Table]:
+def scalar_groups(scalars: Scalars, source: str, segment_base: int = 0, room: Room | None = None) -> Iterator[pa.Table]:
     """The row groups of a part: rows sorted by tag and step, equal ones as they came, cut at tag boundaries.
 
     ``segment_base`` is added to the segments, so that a file begun again does not share those of the former one.
+    The tables lie in ``room``, where that is given: they are valid until it is used again.
     """
-    tags, ranks, tag_rows = _ranked(scalars)
-    rows, step = sorted_rows(ranks, scalars.step)
-    for first, end in row_groups(tag_rows):
-        taken = rows[first:end]
+    rows = sort(scalars, Room() if room is None else room)
+    for first, end in row_groups(rows.tag_rows):
         yield scalar_table(
             source=source,
-            tags=tags,
-            ranks=ranks[taken],
-            segment=scalars.segment[taken] + np.int32(segment_base),
-            step=step[first:end],
-            wall_time=scalars.wall_time[taken],
-            value=scalars.value[taken],
+            tags=rows.tags,
+            ranks=rows.ranks[first:end],
+            segment=rows.segment[first:end] + np.int32(segment_base),
+            step=rows.step[first:end],
+            wall_time=rows.wall_time[first:end],
+            value=rows.value[first:end],
         )
-
-
-def _ranked(scalars: Scalars) -> tuple[list[str], Ranks, list[int]]:
-    """The tags that have rows, sorted, for each row the place of its tag among them, and the number of rows of each."""
-    # In blocks that stay in the processor's cache, since numpy makes wide indices of narrow ones first.
-    blocks = [slice(first, first + _BLOCK_ROWS) for first in range(0, len(scalars), _BLOCK_ROWS)]
-    counts = np.zeros(len(scalars.tags), np.int64)
-    for block in blocks:
-        counts += np.bincount(scalars.tag[block], minlength=len(counts))
-    names = {code: storable(scalars.tags[code]) for code in np.flatnonzero(counts).tolist()}
-    tags = sorted(set(names.values()))
-    place = {tag: number for number, tag in enumerate(tags)}
-    rank = np.zeros(len(counts), np.int16 if len(tags) <= _NARROW else np.int32)
-    tag_rows = [0] * len(tags)
-    for code, name in names.items():
-        rank[code] = place[name]
-        tag_rows[place[name]] += int(counts[code])
-    ranks = np.empty(len(scalars), rank.dtype)
-    for block in blocks:
-        ranks[block] = rank[scalars.tag[block]]
-    return tags, ranks, tag_rows
-
-
-def sorted_rows(ranks: Ranks, step: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The row numbers in the order of tag and step, stably, and the steps in that order.
-
-    Logs are nearly always in the order of their steps, so that sorting by tag alone does: numpy sorts small
-    integers by radix, several times faster than by two keys.
-    """
-    narrow = ranks.astype(np.int16, copy=False) if len(ranks) and int(ranks.max()) < _NARROW else ranks
-    rows = np.argsort(narrow, kind="stable")
-    sorted_step = step[rows]
-    back = np.flatnonzero(sorted_step[1:] < sorted_step[:-1])
-    if bool(np.any(ranks[rows[back]] == ranks[rows[back + 1]])):
-        rows = np.lexsort((step, ranks))
-        sorted_step = step[rows]
-    return rows, sorted_step
 
 
 def scalar_table(

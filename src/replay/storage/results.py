@@ -17,7 +17,7 @@ from replay.storage.layout import create, partition
 from replay.storage.part_writer import PartWriter
 from replay.storage.parts import read_table, remark, serialise
 from replay.storage.query import concatenate
-from replay.storage.records_as_tables import storable
+from replay.storage.text import storable
 
 if TYPE_CHECKING:
     from replay.rules import Flag

@@ -13,7 +13,7 @@ import pyarrow as pa
 from replay.storage import frames
 from replay.storage.ledger import Snapshot
 from replay.storage.query import Steps, scalars_table, tag_counts
-from replay.storage.records_as_tables import sorted_rows
+from replay.storage.row_order import sorted_rows
 
 ALL_TAGS_UP_TO = 4_000_000
 """Of a run with more rows than this, attempts and events are found in the tags that carry a signal, and in the
@@ -100,7 +100,7 @@ def _sorted(table: pa.Table) -> pa.Table:
         return table
     tags = table["tag"].chunk(0)
     rank = np.argsort(np.argsort(np.array(tags.dictionary.to_pylist(), dtype=object))).astype(np.int32)
-    order, _ = sorted_rows(rank[np.asarray(tags.indices)], table["step"].to_numpy())
+    order = sorted_rows(rank[np.asarray(tags.indices)], table["step"].to_numpy())
     in_order = bool(np.all(order[1:] > order[:-1]))
     return table if in_order else table.take(pa.array(order))
 

@@ -39,7 +39,7 @@ EVENTS = pa.schema(
 # Without `run`, as above.
 SCALARS = pa.schema(
     [
-        # Only a time can be missing; of columns that cannot lack a value Parquet does not note for each that it is there.
+        # Only a time can be missing.  Of the others Parquet need not note for each value that it is there.
         pa.field("source", pa.string(), nullable=False),
         pa.field("segment", pa.int32(), nullable=False),
         pa.field("tag", pa.string(), nullable=False),
