@@ -119,9 +119,10 @@ def whole_processes(folder: Path, rows: int, ten_million: bool) -> list[str]:
         path.unlink()
     path = folder / "tags" / name
     path.parent.mkdir()
-    write_many_tags(path, 2 * rows)
-    row(f"event file, {2 * rows:,} scalars of {MANY_TAGS:,} tags", ingest(path))
-    path.unlink()
+    for count in [2 * rows, 10 * rows] if ten_million else [2 * rows]:
+        write_many_tags(path, count)
+        row(f"event file, {count:,} scalars of {MANY_TAGS:,} tags", ingest(path))
+        path.unlink()
     path = folder / "megatron.log"
     write_megatron(path, rows // 5)
     own = ingest(path)
