@@ -157,6 +157,19 @@ def last_checkpoint(folder: Path) -> Path:
     return folder if (folder / MANIFEST).exists() or not found else found[-1].parent
 
 
+def made_otherwise(folder: Path, threads: int) -> str:
+    """What else decides the bits of a run and was other where a checkpoint was made; nothing where all is the same."""
+    made_with = json.loads((folder / MANIFEST).read_bytes()).get("made_with")
+    if not isinstance(made_with, dict):
+        return ""
+    now = {"torch": torch.__version__, "threads": threads}
+    return " and ".join(
+        f"with {name} {shown(made_with[name])}, not {now[name]!r}"
+        for name in now
+        if made_with.get(name, now[name]) != now[name]
+    )
+
+
 @dataclass(frozen=True)
 class Forgetting:
     """What leaving out a part of a checkpoint does, by steps behind the resume.
