@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from replay.proxy import ConfigError, DataConfig, Defect, ModelConfig, ProxyConfig, Ramp
-from replay.proxy.data import Batch, entropy_floor, held_out_batch, training_batch
+from replay.proxy.data import Batch, Tokens, entropy_floor, held_out_batch, training_batch
 from replay.proxy.text import zipf_source
 
 CONFIG = ProxyConfig(seed=5)
@@ -66,12 +66,21 @@ def test_a_defect_spoils_its_share_of_its_batches_and_nothing_else(kind: str) ->
     assert bad.min() >= 0
     assert bad.max() < 16
     looks = {
+        # All 16 tokens, each about as often as any other, and no longer a copy.
+        "random": bool(np.unique(bad[:16]).size == 16 and (bad[:16, :8] == bad[:16, 8:16]).mean() < 0.2),
+        # Even positions as they were; at the odd ones another letter for each, always the same.
+        "permuted": bool((bad[:16, ::2] == good[:16, ::2]).all() and is_a_permutation(good[:16, 1::2], bad[:16, 1::2])),
         "repeated": bool((bad[:16] == bad[:16, :1]).all()),
         "rare": bool((bad[:16] == 15).all()),
         "duplicated": bool((bad[:16] == bad[:1]).all()),
         "mojibake": bool((bad[:16] < 4).all()),
     }
-    assert looks.get(kind, True)
+    assert looks[kind]
+
+
+def is_a_permutation(before: Tokens, after: Tokens) -> bool:
+    pairs = set(zip(before.ravel().tolist(), after.ravel().tolist(), strict=True))
+    return len(pairs) == len({one for one, _ in pairs}) == len({other for _, other in pairs}) > 10
 
 
 def test_the_word_source_has_the_entropy_rate_it_claims() -> None:

@@ -14,6 +14,7 @@ from replay.proxy import (
     ConfigError,
     DataConfig,
     Defect,
+    Fault,
     ModelConfig,
     OptimizerConfig,
     PrecisionConfig,
@@ -76,11 +77,14 @@ def test_a_snapshot_is_not_touched_by_the_run_it_came_from_nor_by_those_that_sta
 
 
 configs = st.builds(
-    lambda model, data, optimizer, schedule, precision, seed: ProxyConfig(
-        seed=seed, model=model, data=data, optimizer=optimizer, schedule=schedule, precision=precision
-    ),
+    ProxyConfig,
     model=st.builds(
-        ModelConfig,
+        lambda placement, **settings: ModelConfig(
+            norm_placement=placement[0], parallel_layers=placement[1], **settings
+        ),
+        placed=st.sampled_from(
+            [("pre", False), ("pre", True), ("post", False), ("deepnorm", False), ("glm_deepnorm", False)]
+        ),
         vocabulary=st.just(44),
         width=st.just(16),
         context=st.sampled_from([8, 16]),
@@ -90,7 +94,6 @@ configs = st.builds(
         activation=st.sampled_from(["gelu", "relu", "squared_relu", "silu", "swiglu", "geglu"]),
         positions=st.sampled_from(["learned", "sinusoidal", "rope", "alibi", "none"]),
         norm=st.sampled_from(["layernorm", "rmsnorm"]),
-        norm_placement=st.sampled_from(["pre", "post", "deepnorm"]),
         qk_norm=st.booleans(),
         biases=st.booleans(),
         tied_embeddings=st.booleans(),
@@ -98,20 +101,39 @@ configs = st.builds(
         z_loss=st.sampled_from([0.0, 1e-4]),
         embedding_grad_scale=st.sampled_from([1.0, 0.1]),
         embedding_grad_ramp=st.sampled_from([None, Ramp(before=0.1, after=1.0, start=5, length=5)]),
+        logit_scale=st.sampled_from([1.0, 0.25]),
+        init=st.sampled_from(["normal", "xavier", "fan_in"]),
         residual_init=st.sampled_from(["plain", "scaled"]),
         position_init=st.sampled_from(["normal", "sinusoidal"]),
     ),
     data=st.builds(
-        DataConfig,
+        lambda second, **settings: DataConfig(second_source=second[0], second_ramp=second[1], **settings),
+        second=st.sampled_from(
+            [
+                (None, None),
+                ("reverse", Ramp(before=0, after=1, start=5, length=9)),
+                ("zipf", Ramp(before=0.5, after=0.5, start=0)),
+            ]
+        ),
         source=st.sampled_from(["copy", "reverse", "zipf"]),
         batch_size=st.just(4),
         batch_ramp=st.sampled_from([None, Ramp(before=2, after=5, start=3, length=10)]),
-        defects=st.sampled_from([(), (Defect(kind="random", first=4, last=9, share=0.5),)]),
+        defects=st.lists(
+            st.builds(
+                Defect,
+                kind=st.sampled_from(["random", "repeated", "rare", "permuted", "duplicated", "mojibake"]),
+                first=st.just(4),
+                last=st.integers(4, 20),
+                share=st.sampled_from([0.1, 0.5, 1.0]),
+            ),
+            max_size=2,
+        ).map(tuple),
     ),
     optimizer=st.builds(
         OptimizerConfig,
         name=st.sampled_from(["adamw", "adafactor", "sgd"]),
         beta2_power=st.sampled_from([0.0, 0.8]),
+        decay_scaling=st.sampled_from(["learning_rate", "learning_rate_squared", "independent"]),
         decay_all=st.booleans(),
         grad_clip=st.sampled_from([0.0, 0.5]),
         update_clip=st.sampled_from([0.0, 1.0]),
@@ -135,17 +157,29 @@ configs = st.builds(
             PrecisionConfig(mode="fp16_gradients", growth_interval=4),
         ]
     ),
+    faults=st.sampled_from(
+        [
+            (),
+            (Fault(kind="optimizer_lost", step=7),),
+            (Fault(kind="weight_bit", step=7, parameter="layer0.mlp.input.weight", bit=20),),
+        ]
+    ),
     seed=st.integers(0, 2**40),
 )
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-@given(config=configs, at=st.integers(0, 20))
+@given(
+    config=configs, at=st.integers(0, 20), batches=st.integers(0, 50), steps=st.lists(st.integers(1, 20), max_size=3)
+)
 def test_whatever_the_knobs_a_run_resumed_at_any_step_goes_on_as_if_nothing_had_happened(
-    tmp_path_factory: pytest.TempPathFactory, config: ProxyConfig, at: int
+    tmp_path_factory: pytest.TempPathFactory, config: ProxyConfig, at: int, batches: int, steps: list[int]
 ) -> None:
     folder = tmp_path_factory.mktemp("checkpoint")
     training = Training.start(config)
+    training.skip_batches(batches)
+    for step in steps:
+        training.skip_steps(step, step)
     advanced(training, at)
     training.save(folder)
     rest = advanced(training, 20 - at)
