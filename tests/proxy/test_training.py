@@ -79,10 +79,8 @@ def test_a_snapshot_is_not_touched_by_the_run_it_came_from_nor_by_those_that_sta
 configs = st.builds(
     ProxyConfig,
     model=st.builds(
-        lambda placement, **settings: ModelConfig(
-            norm_placement=placement[0], parallel_layers=placement[1], **settings
-        ),
-        placed=st.sampled_from(
+        lambda placement, **others: ModelConfig(norm_placement=placement[0], parallel_layers=placement[1], **others),
+        placement=st.sampled_from(
             [("pre", False), ("pre", True), ("post", False), ("deepnorm", False), ("glm_deepnorm", False)]
         ),
         vocabulary=st.just(44),
