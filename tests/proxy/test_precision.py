@@ -98,3 +98,13 @@ def test_small_updates_are_swallowed_without_master_weights() -> None:
     assert rows["bf16", 1e-4].arrived == 0.0
     assert rows["fp32", 1e-4].arrived == pytest.approx(1.0, rel=1e-2)
     assert rows["bf16 over fp32 masters", 1e-4].arrived == pytest.approx(1.0, rel=0.3)
+
+
+def test_the_gradient_that_is_measured_is_neither_clipped_nor_skipped() -> None:
+    training = Training.start(ProxyConfig().replace(data__batch_size=4))
+    free = numerics.gradients_of(training)
+    training.change(grad_clip=1e-3)
+    training.skip_steps(1, 1)
+    assert torch.equal(numerics.gradients_of(training), free)
+    assert free.norm() > 0.1
+    assert training.step == 0

@@ -78,8 +78,10 @@ class UnderflowRow:
 
 @runtime_restored()
 def gradients_of(training: Training) -> Tensor:
-    """The gradient of the next step, float32 [parameters], of a run that is not changed by it."""
+    """The gradient of the next step before clipping, float32 [parameters], of a run that is not changed by it."""
     copy = Training.restore(training.snapshot())
+    copy.change(grad_clip=0.0)
+    copy.skipped_steps.clear()
     copy.advance()
     return copy.vector.gradient.clone()
 
