@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from replay.proxy import model
+from replay.proxy import parameters
 from replay.proxy.config import ProxyConfig
 from replay.proxy.pool import run_all
 from replay.proxy.recipes import language_task
@@ -26,22 +26,31 @@ VARIANTS: dict[str, dict[str, object]] = {
 
 SWITCHES: dict[str, dict[str, object]] = {
     "base (GELU, serial, multi-head, learned positions)": {},
-    "SwiGLU, hidden 2/3": {"model__activation": "swiglu", "model__hidden": 85},
+    "SwiGLU, hidden 4 x width": {"model__activation": "swiglu"},
+    "SwiGLU, hidden 8/3 x width (as many parameters)": {"model__activation": "swiglu", "model__hidden": 85},
     "parallel layers": {"model__parallel_layers": True},
     "multi-query attention": {"model__kv_heads": 1},
     "RoPE": {"model__positions": "rope"},
     "with biases": {"model__biases": True},
-    "tied embeddings, logits / sqrt(width)": {"model__tied_embeddings": True, "model__logit_scale": 32**-0.5},
+    "tied embeddings N(0, 1), logits / sqrt(width)": {
+        "model__tied_embeddings": True,
+        "model__embedding_init_std": 1.0,
+        "model__logit_scale": 32**-0.5,
+    },
+    "fan-in initialisation": {"model__init": "fan_in"},
     "z-loss 1e-4": {"model__z_loss": 1e-4},
-    "Adafactor as in PaLM": {
+    "Adafactor, decay by lr^2, clip 1, lr 0.01 / sqrt": {
         "optimizer__name": "adafactor",
         "optimizer__beta2_power": 0.8,
         "optimizer__parameter_scaling": True,
         "optimizer__grad_clip": 1.0,
-        "schedule__learning_rate": 0.03,
+        "optimizer__weight_decay": 1.0,
+        "optimizer__decay_scaling": "learning_rate_squared",
+        "schedule__name": "inverse_sqrt",
+        "schedule__decay_start": 100,
     },
 }
-"""PaLM's choices (sections 2 and 5), one at a time."""
+"""PaLM's choices (sections 2 and 5), one at a time; its learning rate fell behind step 10,000, here behind step 100."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +87,7 @@ def run_row(variant: str, config: ProxyConfig) -> SweepRow:
         loss=float(np.mean(losses[-20:])),
         attention_logit_max=float(np.nanmax(logits)),
         log_z=log_z,
-        parameters=model.parameter_count(config.model),
+        parameters=parameters.parameter_count(config.model),
         seconds_per_step=(time.perf_counter() - started) / training.step,
     )
 
