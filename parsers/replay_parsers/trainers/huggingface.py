@@ -4,16 +4,17 @@
     {'loss': 2.5, 'grad_norm': nan, 'learning_rate': 5e-05, 'epoch': 0.1}
 
 The dictionaries are Python's, not JSON: single quotes, nan, in newer versions every value a string; they are read by
-a strict reader of their own, never evaluated.  They name no step.  The training bar does, which is drawn before them;
-without it the epoch does, once the run has said how many steps it will take; else they are numbered, and a finding
-says so.
+a strict reader of their own, never evaluated.  They name no step.  The training bar does: one that is wiped for the
+record is drawn anew behind it and tells its step, while the state before may be several steps old, since bars are
+drawn ten times a second at most; else the bar drawn before counts.  Without a bar the epoch tells the step, once the
+run has said how many steps it will take; else records are numbered, and a finding says so.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from replay_parsers.lines import Line, split_rank
 from replay_parsers.parser import Parser, Request, Sample
@@ -23,7 +24,7 @@ from replay_parsers.trainers.losses import training_loss
 from replay_parsers.trainers.numbers import parse_number, parse_step
 from replay_parsers.trainers.reading import Book, read_log
 from replay_parsers.trainers.recognising import by_lines
-from replay_parsers.trainers.timestamps import printed_time
+from replay_parsers.trainers.timestamps import WITHIN, printed_time
 
 FORMAT = "huggingface"
 
@@ -35,7 +36,7 @@ _VALUE = re.compile(
     r"(?:\)|, device='[^']{0,20}'\))?"
     r"|(None|True|False)"
 )
-_BAR = re.compile(r"^\s{0,8}(?:Train: {1,4})?\d{1,3}%\|[^|]{0,400}\| {0,8}(\d{1,18})/(\d{1,18}) \[")
+_BAR = re.compile(r"^\s{0,8}(?:Train: {1,4})?\d{1,3}%\|[^|]{0,400}\| {0,8}(\d{1,18})/(\d{1,18}) \[(?:[^\]]{0,300}\])?")
 _PLAN = re.compile(r"(Total optimization steps|Num Epochs)\s{0,4}=\s{0,4}([\d,]{1,20})")
 _LONGEST = 20_000
 
@@ -59,16 +60,28 @@ def parse_dictionary(text: str) -> dict[str, str] | None:
     return found if found and text[at:].lstrip().startswith("}") else None
 
 
+class _Held(TypedDict):
+    """A record whose step the bar behind it will tell; numbers as text, in which a nan is one in JSON as well."""
+
+    line: int
+    rank: str
+    text: str
+    record: dict[str, str]
+
+
 class HuggingFace:
     """Reads dictionaries, and the bars that tell their steps."""
 
     def __init__(self, state: Mapping[str, Any]) -> None:
         # The training bar, for evaluations draw theirs in between: the first one, until another is seen to stand
-        # right before a training loss.
+        # right beside a training loss.
         self.total = int(state.get("total", 0))
         self.done: int | None = state.get("done")
         # The steps done and to do of the bar on the line just read, if it shows one.
         self.shown: list[int] = list(state.get("shown", []))
+        # Whether a bar has just been wiped, to be drawn anew behind what is written in its place.
+        self.wiped = bool(state.get("wiped", False))
+        self.held: _Held | None = state.get("held")
         self.plan: dict[str, int] = dict(state.get("plan", {}))
         self.count = int(state.get("count", 0))
         self.filtered = FilteredLoss(state.get("filtered", {}))
@@ -78,6 +91,8 @@ class HuggingFace:
             "total": self.total,
             "done": self.done,
             "shown": list(self.shown),
+            "wiped": self.wiped,
+            "held": self.held,
             "plan": dict(self.plan),
             "count": self.count,
             "filtered": self.filtered.state(),
@@ -86,38 +101,61 @@ class HuggingFace:
     def read(self, line: Line, rank: str, text: str, book: Book, *, goes_on: bool = False) -> bool:
         if goes_on:
             return False
+        if not text or text.isspace():
+            self.wiped, self.shown = self.done is not None, []
+            return False
+        wiped, self.wiped = self.wiped, False
         bar = _BAR.match(text) if "%|" in text[:24] else None
         if bar is not None:
             self.shown = [int(bar[1]), int(bar[2])]
             if self.total in (0, self.shown[1]):
                 self.done, self.total = self.shown
+        begin = _BEGIN.search(text[:_LONGEST])
+        record = parse_dictionary(text[begin.start() :]) if begin else None
+        if self.held is not None and (bar is None or record is not None or self._is_redrawn()):
+            self._release(book)
         if "= " in text[:60] and (plan := _PLAN.search(text, 0, 120)) is not None:
             self.plan[plan[1]] = parse_step(plan[2]) or 0
             return True
-        begin = _BEGIN.search(text[:_LONGEST])
-        record = parse_dictionary(text[begin.start() :]) if begin else None
-        if record is None:
-            if bar is None:
-                self.shown = []
-                return False
-            book.other["timers, rules and progress bars"] += 1
+        if record is not None:
+            held: _Held = {"line": line.number, "rank": rank, "text": text[:WITHIN], "record": record}
+            if wiped and bar is None:
+                self.held = held
+            else:
+                self._take(held, book)
+            self.shown = []
             return True
-        self._take(record, line, rank, text, book)
-        self.shown = []
+        if bar is None:
+            self.shown = []
+            return False
+        book.other["timers, rules and progress bars"] += 1
+        # A crash is printed behind the bar that stood there.
+        if rest := text[bar.end() :].strip():
+            book.other_line(line.number, rest, rank)
         return True
 
-    def _take(self, record: dict[str, str], line: Line, rank: str, text: str, book: Book) -> None:
-        fields = {key: value for key, printed in record.items() if (value := parse_number(printed)) is not None}
-        trained = training_loss(fields) is not None and "train_runtime" not in fields
+    def _is_redrawn(self) -> bool:
+        """Whether the bar just shown is the training's; beside one, an evaluation draws its own anew as well."""
+        return self.held is not None and (self.shown[1] == self.total or _trained(self.held["record"]))
+
+    def _release(self, book: Book) -> None:
+        held, self.held = self.held, None
+        if held is not None:
+            self._take(held, book)
+
+    def _take(self, held: _Held, book: Book) -> None:
+        record = held["record"]
+        fields = _numbers(record)
+        trained = _trained(record)
         self.count += trained
         if trained and self.shown:
             self.done, self.total = self.shown
-        step = self._step(record, fields, book, line)
-        book.measured(line.number, step, fields, printed_time(text), rank)
+        step = self._step(record, fields, book, held["line"])
+        book.measured(held["line"], step, fields, printed_time(held["text"]), held["rank"])
         if trained:
-            self.filtered.look(fields, step, line.number, book)
+            self.filtered.look(fields, step, held["line"], book)
 
-    def _step(self, record: Mapping[str, str], fields: Mapping[str, float], book: Book, line: Line) -> int:
+    def _step(self, record: Mapping[str, str], fields: Mapping[str, float], book: Book, line: int) -> int:
         for key in ("step", "global_step", "global_step/max_steps"):
             if key in record and (step := parse_step(record[key])) is not None:
                 return step
@@ -133,7 +171,7 @@ class HuggingFace:
         if "step axis" not in book.metadata and self.count <= 1:
             book.finding(
                 "no_step",
-                line.number,
+                line,
                 ("the records of this log name no step, and no progress bar stands beside them",),
                 "they are numbered in their order",
                 "the Trainer prints only epochs; its trainer_state.json has the steps",
@@ -142,11 +180,25 @@ class HuggingFace:
         return max(self.count, 1)
 
     def whole(self, text: str, *, goes_on: bool = False) -> bool:
+        if goes_on:
+            return False
+        # The bar at the end of a log has no end of line, and may be what the last record waits for.
+        if self.held is not None and (bar := _BAR.match(text)) is not None and bar[0].endswith("]"):
+            return bar.end() == len(text)
         begin = _BEGIN.search(text[:_LONGEST])
-        return not goes_on and begin is not None and parse_dictionary(text[begin.start() :]) is not None
+        return begin is not None and parse_dictionary(text[begin.start() :]) is not None
 
     def unfinished(self) -> str:
-        return ""
+        return "" if self.held is None else str(self.held["record"])
+
+
+def _numbers(record: Mapping[str, str]) -> dict[str, float]:
+    return {key: value for key, printed in record.items() if (value := parse_number(printed)) is not None}
+
+
+def _trained(record: Mapping[str, str]) -> bool:
+    """Whether a record tells the loss of a step; the one at the end of a run tells the mean over all of them."""
+    return training_loss(_numbers(record)) is not None and ("loss" in record or "train_runtime" not in record)
 
 
 def _telling(line: str) -> bool:

@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 import pytest
-from log_reading import ReadText, of_kind, read_path, values
+from log_reading import ReadText, of_kind, read_growing, read_path, rows, values
 
 from replay_parsers.records import ProblemKind
 from replay_parsers.trainers import huggingface, json_lines, trainer_state
@@ -126,6 +126,53 @@ class TestGotcha14Console:
         text = f"{self.bar(3, 3)}\nwords\n{self.bar(10)}\n{{'loss': 2.5}}\n{self.bar(3, 3)}\n{{'eval_loss': 2.75}}\n"
         read = read_text(huggingface.PARSER, text)
         assert (values(read, "loss"), values(read, "eval_loss")) == ({10: 2.5}, {10: 2.75})
+
+    def redrawn(self, *, eval_bar: str = "") -> str:
+        """A fast run, whose bar is drawn rarely: wiped for each record, and drawn anew behind it."""
+        text = f"\r{self.bar(0, 30)}"
+        for step, loss in ((10, 2.5), (20, 2.25), (30, 2.0)):
+            text += f"\r{self.bar(step - 3, 30)}\r      \r{{'loss': '{loss}', 'train_runtime': '0.5'}}\n"
+            text += f"\r{self.bar(step, 30)}"
+        text += (
+            f"\n\r{self.bar(0, 2)}\x1b[A\r    \n\r   \r\x1b[A{{'eval_loss': '2.75'}}\n{eval_bar}\r{self.bar(30, 30)}\n"
+        )
+        return f"{text}\r    \r{{'train_runtime': '9.5', 'train_loss': '2.25'}}\n\r{self.bar(30, 30)}"
+
+    def test_a_bar_drawn_anew_behind_a_record_tells_its_step(self, read_text: ReadText) -> None:
+        for eval_bar in ("", f"\r{self.bar(2, 2)}\x1b[A"):
+            read = read_text(huggingface.PARSER, self.redrawn(eval_bar=eval_bar))
+            assert values(read, "loss") == {10: 2.5, 20: 2.25, 30: 2.0}
+            assert (values(read, "eval_loss"), values(read, "train_loss")) == ({30: 2.75}, {30: 2.25})
+            assert read.problems == ()
+
+    def test_read_at_any_moment_it_says_the_same(self, tmp_path: Path, read_text: ReadText) -> None:
+        content = self.redrawn().encode()
+        whole = rows(read_text(huggingface.PARSER, content.decode()))
+        for cut in range(len(content)):
+            pieces = read_growing(huggingface.PARSER, tmp_path / "growing.log", content, [cut])
+            assert [row for piece in pieces for row in rows(piece)] == whole, cut
+
+    def test_a_record_that_waits_for_its_bar_is_told(self, read_text: ReadText) -> None:
+        text = self.redrawn()
+        read = read_text(huggingface.PARSER, text[: text.index("2.5") + len("2.5', 'train_runtime': '0.5'}\n")])
+        assert values(read, "loss") == {}
+        assert [problem.kind for problem in read.problems] == [ProblemKind.TRUNCATED]
+
+    def test_what_is_no_bar_ends_the_waiting(self, read_text: ReadText) -> None:
+        text = f"\r{self.bar(10)}\r      \r{{'loss': '2.5'}}\nwords\n"
+        text += f"\r{self.bar(20)}\r      \r{{'loss': '2.25'}}\n{{'eval_loss': '2.75'}}\n"
+        read = read_text(huggingface.PARSER, text)
+        assert (values(read, "loss"), values(read, "eval_loss")) == ({10: 2.5, 20: 2.25}, {20: 2.75})
+
+    def test_a_run_time_in_every_record_is_not_the_end_of_the_run(self, read_text: ReadText) -> None:
+        text = "".join(f"{{'loss': '{loss}', 'epoch': '0.1', 'train_runtime': '0.5'}}\n" for loss in (2.5, 2.25))
+        assert values(read_text(huggingface.PARSER, text), "loss") == {1: 2.5, 2: 2.25}
+
+    def test_a_crash_printed_behind_the_bar_is_seen(self, read_text: ReadText) -> None:
+        read = read_text(
+            huggingface.PARSER, f"\r{self.bar(10)}{{'loss': 2.5}}\n\r{self.bar(11)}RuntimeError: CUDA error: x\n"
+        )
+        assert [event.step for event in of_kind(read, "crash")] == [10]
 
     def test_swift_names_its_bar(self, read_text: ReadText) -> None:
         text = (
