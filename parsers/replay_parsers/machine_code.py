@@ -95,6 +95,8 @@ class EntryPoints:
                 for entry in entries.values():
                     entry.prepare()
                 self.keep(folder, {name: entry.machine_code() for name, entry in entries.items()})
+            except (OSError, MemoryError) as error:  # a full disk may have room another day
+                LOGGER.debug("the machine code of %s is not kept now: %s", self._module, error)
             except Exception as error:  # noqa: BLE001 - without it the next process only starts more slowly
                 LOGGER.debug("the machine code of %s is not kept: %s", self._module, error)
                 with suppress(OSError):

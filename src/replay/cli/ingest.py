@@ -133,7 +133,7 @@ def _executor(cluster: str | None) -> Iterator[Executor | None]:
     except ImportError:
         raise click.ClickException("--cluster needs Dask: pip install 'training-replay[cluster]'") from None
     try:
-        client: Any = distributed.Client(cluster, timeout=10)  # type: ignore[no-untyped-call]
+        client: Any = distributed.Client(cluster, timeout=60)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         raise click.ClickException(f"no Dask cluster answers at {cluster}: {error}") from error
     with client:

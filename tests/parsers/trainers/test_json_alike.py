@@ -59,7 +59,9 @@ PRINTED = st.one_of(
 )
 
 
-@settings(max_examples=1_000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=1_000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(text=PRINTED)
 @example("0.1")
 @example("-0")
@@ -81,7 +83,9 @@ def test_a_number_is_pythons_bit_by_bit_or_left_to_it(text: str) -> None:
     assert number is None or bits(number) == bits(as_python_has_it(text))
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(number=st.floats(1e-60, 1e60), negative=st.booleans())
 def test_what_logs_print_is_never_left_to_python(number: float, negative: bool) -> None:
     number = -number if negative else number
@@ -91,7 +95,9 @@ def test_what_logs_print_is_never_left_to_python(number: float, negative: bool) 
         assert bits(printed) == bits(as_python_has_it(text))
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(mantissa=st.integers(2**52, 2**53 - 1), power=st.integers(-4, 3))
 def test_halves_between_two_doubles_and_their_neighbours(mantissa: int, power: int) -> None:
     """The hardest cases: a decimal number that lies in the middle of two doubles, or next to it."""
@@ -267,7 +273,9 @@ def logs(draw: st.DrawFn) -> bytes:
 
 
 @pytest.mark.parametrize("shortest", [1, 3])
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(text=logs(), mark=st.sampled_from([b"", b"", b"\xef\xbb\xbf"]), block=st.sampled_from([32, 200, 4 << 20]))
 def test_any_log_comes_out_the_same(tmp_path: Path, shortest: int, text: bytes, mark: bytes, block: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
