@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from log_reading import ReadText, of_kind, read_growing, read_path, rows, values
+from megatron_records import LOSS, OVERFLOW, log_of, record
 
 from growth import grows_with_its_size
 from replay_parsers import detection
@@ -17,25 +18,6 @@ from replay_parsers.files import sample
 from replay_parsers.parser import Sample
 from replay_parsers.records import NO_TIME, EventKind, Evidence, ProblemKind
 from replay_parsers.trainers.megatron import PARSER, recognise, records_in
-
-LOSS = "lm loss"
-
-
-def record(
-    step: int, loss: float | str | None = 2.5, *, skipped: int = 0, nans: int = 0, norm: str = "1.250", **extra: object
-) -> str:
-    """One record as Megatron-DeepSpeed prints it in fp16."""
-    shown = "" if loss is None else f" lm loss: {loss if isinstance(loss, str) else format(loss, '.6E')} |"
-    scale = extra.get("scale", 65536.0)
-    return (
-        f" iteration {step:8d}/  100000 | consumed samples: {step * 64:12d} | elapsed time per iteration (ms): 812.4 |"
-        f" learning rate: 6.000E-05 | global batch size:    64 |{shown} loss scale: {scale} | grad norm: {norm} |"
-        f" num zeros: 0.0 | number of skipped iterations: {skipped:3d} | number of nan iterations: {nans:3d} |"
-    )
-
-
-def log_of(*lines: str) -> str:
-    return "".join(f"{line}\n" for line in lines)
 
 
 class TestRecords:
@@ -265,29 +247,24 @@ class TestGotcha11TheMissingLoss:
 
 
 class TestGotcha13OverflowLines:
-    LINE = (
-        "[2022-01-19 13:16:17,683] [INFO] [stage_1_and_2.py:1644:step] [deepscale] OVERFLOW! Rank {} Skipping step."
-        " Attempted loss scale: {}, reducing to {}"
-    )
-
     def test_an_overflow_line_between_two_records_is_the_step_in_between(self, read_text: ReadText) -> None:
-        read = read_text(PARSER, log_of(record(10), record(11), self.LINE.format(0, 65536.0, 32768.0), record(12)))
+        read = read_text(PARSER, log_of(record(10), record(11), OVERFLOW.format(0, 65536.0, 32768.0), record(12)))
         (event,) = of_kind(read, "overflow_skip")
         assert (event.step, event.field, event.before, event.after) == (12, "loss_scale", 65536.0, 32768.0)
         assert event.time is not None
         assert event.time.isoformat() == "2022-01-19T13:16:17.683000+00:00"
 
     def test_many_ranks_tell_of_one_step(self, read_text: ReadText) -> None:
-        told = [self.LINE.format(rank, 65536, 32768) for rank in range(16)]
+        told = [OVERFLOW.format(rank, 65536, 32768) for rank in range(16)]
         read = read_text(PARSER, log_of(record(10), record(11), *told, record(12)))
         assert len(of_kind(read, "overflow_skip")) == 1
         assert read.coverage.other["events told again by other ranks"] == 15
 
     def test_with_longer_intervals_the_step_is_only_bounded_and_each_overflow_counts(self, read_text: ReadText) -> None:
-        held = self.LINE.format(0, 65536, "").replace(
+        held = OVERFLOW.format(0, 65536, "").replace(
             ", reducing to ", ", but hysteresis is 2. Reducing hysteresis to 1"
         )
-        lines = [record(10), record(20), held, self.LINE.format(0, 65536, 32768), record(30)]
+        lines = [record(10), record(20), held, OVERFLOW.format(0, 65536, 32768), record(30)]
         events = of_kind(read_text(PARSER, log_of(*lines)), "overflow_skip")
         assert [(event.step, event.step_end, event.before, event.after) for event in events] == [
             (21, 30, 65536.0, 65536.0),
@@ -296,11 +273,11 @@ class TestGotcha13OverflowLines:
         assert len({event.event for event in events}) == 2
 
     def test_the_count_of_skipped_iterations_says_nothing_new_after_overflow_lines(self, read_text: ReadText) -> None:
-        lines = [record(10), record(11), self.LINE.format(0, 65536, 32768), record(12, None, skipped=1)]
+        lines = [record(10), record(11), OVERFLOW.format(0, 65536, 32768), record(12, None, skipped=1)]
         assert len(of_kind(read_text(PARSER, log_of(*lines)), "overflow_skip")) == 1
 
     def test_the_same_step_of_a_second_attempt_has_an_id_of_its_own(self, read_text: ReadText) -> None:
-        attempt = [record(10), record(11), self.LINE.format(0, 65536, 32768), record(12)]
+        attempt = [record(10), record(11), OVERFLOW.format(0, 65536, 32768), record(12)]
         events = of_kind(read_text(PARSER, log_of(*attempt, *attempt)), "overflow_skip")
         assert [event.event for event in events] == ["run/overflow_skip@12", "run/overflow_skip@12-2"]
 
@@ -339,7 +316,7 @@ class TestGotcha17TheEndOfTheFileAndItsBytes:
         assert read.end == len(log_of(record(10)) + record(11, None))
 
     def test_half_an_event_line_waits(self, read_text: ReadText) -> None:
-        text = log_of(record(10), record(11)) + TestGotcha13OverflowLines.LINE.format(0, 65536, 3)
+        text = log_of(record(10), record(11)) + OVERFLOW.format(0, 65536, 3)
         read = read_text(PARSER, text)
         assert read.events == ()
         assert [problem.kind for problem in read.problems] == [ProblemKind.TRUNCATED]
@@ -352,7 +329,7 @@ class TestGotcha17TheEndOfTheFileAndItsBytes:
     @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(cuts=st.lists(st.integers(0, 4_500), max_size=6))
     def test_the_same_rows_and_events_whatever_the_moments_of_the_reads(self, tmp_path: Path, cuts: list[int]) -> None:
-        overflow = TestGotcha13OverflowLines.LINE
+        overflow = OVERFLOW
         text = "[default7]:" + record(15)
         lines = [record(10), record(11), overflow.format(0, 65536, 32768), record(12), record(13, None), record(11)]
         lines += [record(12), "[default7]:" + record(14), text[:140], text[140:], overflow.format(0, 32768, 16384)]
@@ -364,152 +341,6 @@ class TestGotcha17TheEndOfTheFileAndItsBytes:
         assert [row for piece in pieces for row in rows(piece)] == rows(at_once)
         assert [event for piece in pieces for event in piece.events] == list(at_once.events)
         assert [finding for piece in pieces for finding in piece.findings] == list(at_once.findings)
-
-
-class TestGotcha23NotEveryNanIsANanLoss:
-    def test_a_nan_gradient_norm_a_timer_and_a_remark(self, read_text: ReadText) -> None:
-        lines = [
-            record(10, norm="nan"),
-            "time (ms) | forward: nanms | backward: 12.0",
-            record(11).replace("lm loss: 2.500000E+00", "lm loss: 2.5 (nan)"),
-            " 10%|#    | 1/10 [00:01<00:09,  1.00s/it, loss=nan]",
-        ]
-        read = read_text(PARSER, log_of(*lines))
-        assert of_kind(read, "nan_loss") == []
-        assert values(read, LOSS) == {10: 2.5, 11: 2.5}
-        assert read.coverage.not_understood == 0
-
-
-class TestGotcha24LossScaleIsNoLoss:
-    def test_a_record_with_only_a_loss_scale_has_no_loss(self, read_text: ReadText) -> None:
-        assert len(of_kind(read_text(PARSER, log_of(record(10), record(11, None))), "nan_loss")) == 1
-
-    @pytest.mark.parametrize("scale", ["1399.0", "0.000", "1.0"])
-    def test_averages_and_zeros_are_kept_and_nothing_is_made_of_them(self, read_text: ReadText, scale: str) -> None:
-        read = read_text(PARSER, log_of(record(10), record(11, scale=scale)))
-        assert values(read, "loss scale") == {10: 65536.0, 11: float(scale)}
-        assert read.events == ()
-
-
-class TestGotcha25StepsByManyRanks:
-    def test_the_same_steps_printed_by_seven_ranks_are_no_restart(self, read_text: ReadText) -> None:
-        # Rank 3 is always one step late: a reader that trusts the order sees it going back.
-        lines = []
-        for step in range(10, 20):
-            lines += [f"[default{rank}]:{record(step)}" for rank in range(7) if rank != 3]
-            lines.append(f"[default3]:{record(step - 1)}")
-        read = read_text(PARSER, log_of(*lines))
-        assert {segment for _, segment, *_ in rows(read)} == {0}
-        assert list(values(read, LOSS)) == list(range(10, 20))
-        assert len(read.scalars) == 10 * 10
-        assert read.coverage.other["records repeated by other ranks"] == 60
-
-    def test_after_a_restart_another_rank_may_report_the_same_steps(self, read_text: ReadText) -> None:
-        loaded = "  successfully loaded checkpoint from /ckpt at iteration 10"
-        first = [f"511:{record(step)}" for step in (10, 11, 12)]
-        again = [f"255:{record(step, 2.25)}" for step in (11, 12, 13)]
-        read = read_text(PARSER, log_of(*first, loaded, *again))
-        assert values(read, LOSS) == {10: 2.5, 11: 2.25, 12: 2.25, 13: 2.25}
-        assert int(read.scalars.segment.max()) == 1
-
-
-class TestGotcha26NormsThatWereNotMeasured:
-    def test_a_norm_repeated_over_skipped_steps_is_stale(self, read_text: ReadText) -> None:
-        overflow = TestGotcha13OverflowLines.LINE.format(0, 65536, 32768)
-        lines = [record(10, norm="464441.887"), record(11, norm="464441.888")]
-        for step in (12, 13):
-            lines += [overflow, record(step, norm="464441.888")]
-        read = read_text(PARSER, log_of(*lines, record(14, norm="3.000")))
-        (finding,) = read.findings
-        assert (finding.check, finding.locator) == ("stale_grad_norm", "line 4")
-        # The values stay: they are what the log says.
-        assert values(read, "grad norm")[13] == 464441.888
-
-    def test_a_small_norm_that_happens_to_repeat_is_not(self, read_text: ReadText) -> None:
-        assert read_text(PARSER, log_of(record(10, norm="0.150"), record(11, norm="0.150"))).findings == ()
-
-    def test_a_norm_of_zero_throughout_is_absent(self, read_text: ReadText) -> None:
-        read = read_text(PARSER, log_of(*(record(step, norm="0.000") for step in range(10, 30))))
-        assert [finding.check for finding in read.findings] == ["absent_grad_norm"]
-
-    def test_a_zero_among_others_is_not(self, read_text: ReadText) -> None:
-        norms = ["1.0", *["0.000"] * 8]
-        read = read_text(PARSER, log_of(*(record(step, norm=norm) for step, norm in enumerate(norms, start=10))))
-        assert read.findings == ()
-
-
-class TestGotcha27WhatStandsAroundTheRecords:
-    def test_configuration_source_code_and_stack_traces_are_counted_and_shown(self, read_text: ReadText) -> None:
-        noise = [f"  lr_{number} ........................ {number}" for number in range(300)]
-        code = ["def train_step(forward, data):", "    loss = forward(data)  # loss scale: see optimizer"]
-        trace = ["Traceback (most recent call last):", '  File "train.py", line 3, in <module>', "ValueError: no"]
-        summary = "{" + ", ".join(f"'key{number}': {number}" for number in range(40_000)) + "}"
-        read = read_text(PARSER, log_of(*noise, record(10), *code, summary, record(11), *trace))
-        assert values(read, LOSS) == {10: 2.5, 11: 2.5}
-        assert read.coverage.not_understood == 300 + 2 + 1 + 3
-        assert len(read.coverage.examples) == 5
-        assert all(len(example) < 200 for example in read.coverage.examples)
-        assert (read.events, read.problems) == ((), ())
-
-
-class TestEvents:
-    def test_checkpoints_saved_and_loaded_and_the_restart(self, read_text: ReadText) -> None:
-        lines = [
-            "WARNING: could not find the metadata file /ckpt/latest.txt, will start from random",
-            record(10),
-            "saving checkpoint at iteration      10 to /ckpt",
-            "[2021-08-08 01:00:44,221] [INFO] [logging.py:68:log_dist] [Rank 0] Saving model checkpoint:"
-            " /ckpt/global_step10/mp_rank_00_model_states.pt",
-            "  successfully saved checkpoint at iteration      10 to /ckpt",
-            record(11),
-            " successfully loaded checkpoint from /ckpt at iteration 10",
-            record(11),
-        ]
-        read = read_text(PARSER, log_of(*lines))
-        assert [(event.kind, event.step, event.before) for event in read.events] == [
-            (EventKind.START, 0, None),
-            (EventKind.CHECKPOINT_SAVE, 10, None),
-            (EventKind.CHECKPOINT_LOAD, 10, None),
-            (EventKind.RESTART, 10, 11.0),
-        ]
-        assert read.events[2].detail["checkpoint"] == "/ckpt"
-
-    @pytest.mark.parametrize(
-        ("line", "kind"),
-        [
-            ("  what():  CUDA error: uncorrectable ECC error encountered", EventKind.GPU_FAILURE),
-            ("RuntimeError: CUDA error: out of memory", EventKind.MEMORY_ERROR),
-            ("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", EventKind.MEMORY_ERROR),
-            ("[default3]:  what():  CUDA error: unknown error", EventKind.CRASH),
-            (
-                "RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:847, unhandled system error",
-                EventKind.NETWORK_FAILURE,
-            ),
-            ("[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(OpType=ALLREDUCE)", EventKind.HANG),
-            ("srun: error: node37: task 12: Exited with exit code 1", EventKind.CRASH),
-            (
-                "slurmstepd: error: *** STEP 7.0 ON node37 CANCELLED AT 2022-01-01T00:00:00 DUE TO TIME LIMIT ***",
-                EventKind.END,
-            ),
-            ("[exiting program at iteration 11] datetime: 2022-01-01 00:00:00 ", EventKind.END),
-            ("[after training is done] datetime: 2022-01-01 00:00:00 ", EventKind.END),
-        ],
-    )
-    def test_what_went_wrong_is_an_event_at_the_step_reached_told_once(
-        self, read_text: ReadText, line: str, kind: EventKind
-    ) -> None:
-        read = read_text(PARSER, log_of(record(10), record(11), line, line))
-        (event,) = read.events
-        assert (event.kind, event.step, event.locator) == (kind, 11, "line 3")
-
-    def test_a_learning_rate_that_the_trainer_lowers_by_itself(self, read_text: ReadText) -> None:
-        read = read_text(PARSER, log_of(record(10), record(11), "| INFO | Scaling LR by 0.70 to 0.000042", record(12)))
-        (event,) = of_kind(read, "lr_change")
-        assert (event.step, event.field, event.after, event.detail["factor"]) == (12, "learning_rate", 4.2e-05, "0.70")
-
-    def test_nodes_are_named(self, read_text: ReadText) -> None:
-        (event,) = read_text(PARSER, log_of(record(11), "srun: error: node37: task 12: Exited with exit code 1")).events
-        assert event.detail["node"] == "node37"
 
 
 class TestRecognition:
@@ -582,70 +413,3 @@ def test_no_line_of_a_megabyte_takes_long_or_raises(tmp_path: Path, evil: Callab
     assert grows_with_its_size(reading, 1_000_000)
     reading(1_000_000)
     assert 10 in values(read_path(PARSER, path), LOSS)
-
-
-class TestRealFiles:
-    """The facts in the list of real files, whose own words stay where they are."""
-
-    @pytest.fixture
-    def folder(self, shared: Path) -> Path:
-        return shared / "real" / "trainers" / "megatron-deepspeed"
-
-    def test_tr8_8738(self, folder: Path) -> None:
-        read = read_path(PARSER, folder / "tr8_8738.log")
-        loss = values(read, LOSS)
-        assert (loss[8738], loss[8741], loss[8743]) == (3.317482, 7.267764, 7.596509)
-        assert values(read, "grad norm")[8741] == 3273877.676
-        assert list(values(read, "loss scale").items())[-2:] == [(9026, 16384.0), (9027, 8192.0)]
-        assert [event.step for event in of_kind(read, "nan_loss")] == [9027]
-        assert 9027 not in loss
-
-    def test_tr8b_17060(self, folder: Path) -> None:
-        read = read_path(PARSER, folder / "tr8b_17060.log")
-        loss = values(read, LOSS)
-        assert (loss[17061], loss[17062]) == (2.667121, 4.374269)
-        scales = values(read, "loss scale")
-        assert [scales[step] for step in range(17062, 17069)] == [1048576, 524288, 262144, 131072, 131072, 65536, 32768]
-        overflows = of_kind(read, "overflow_skip")
-        assert [event.step for event in overflows] == [17062, 17063, 17064, 17065, 17067, 17068]
-        # The first overflow only used up hysteresis.
-        assert [event.before == event.after for event in overflows] == [True, False, False, False, False, False]
-        norms = values(read, "grad norm")
-        assert {norms[step] for step in range(17061, 17066)} == {464441.887}
-        assert [finding.locator for finding in read.findings] == ["line 4", "line 13"]
-
-    def test_tr8_6900(self, folder: Path) -> None:
-        loss = values(read_path(PARSER, folder / "tr8_6900.log"), LOSS)
-        assert (loss[6900], loss[6940], len(loss)) == (6.365808, 10.23865, 5)
-
-    def test_tr11_31214(self, folder: Path) -> None:
-        read = read_path(PARSER, folder / "tr11_31214.log")
-        loss = values(read, LOSS)
-        assert (loss[31214], loss[31219], loss[31250]) == (2.198845, 5.098124, 2.215699)
-        assert values(read, "grad norm")[31219] == 960.351
-        assert "loss scale" not in read.scalars.tags
-        assert read.coverage.examples == ("line 10: [...]",)
-
-    def test_tr11_42780_wrapped(self, folder: Path) -> None:
-        read = read_path(PARSER, folder / "tr11_42780_wrapped.log")
-        assert list(values(read, LOSS)) == [42780, 42781, 42782, 42783, 42784]
-        assert values(read, LOSS)[42784] == 2.127643
-        assert list(values(read, "TFLOPs")) == [42780, 42781, 42782, 42783]
-        assert [problem.kind for problem in read.problems] == [ProblemKind.TRUNCATED]
-
-    def test_each_is_detected_by_its_content(self, folder: Path) -> None:
-        for path in sorted(folder.iterdir()):
-            assert recognise(sample(path)) > 0.9, path
-
-    def test_every_line_pasted_into_the_bloom_chronicles_is_found(self, shared: Path) -> None:
-        counts = {}
-        for path in sorted((shared / "upstream" / "bloom").glob("*.md")):
-            found = records_in(path.read_text(encoding="utf-8"))
-            headers = {
-                number
-                for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1)
-                if "| consumed samples:" in line
-            }
-            assert headers <= {one.line for one in found}, path.name
-            counts[path.name] = len(headers)
-        assert sum(counts.values()) == 72
