@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import replay
 from replay.storage import fingerprint
 from replay.storage import follow as following
+from replay.storage.candidates import Found, PassedOver
 from replay.storage.reports import IngestReport, SourceReport
-from replay.storage.sources import Found, PassedOver
 from replay.store import EventStore
 from replay_parsers.parser import Request
 from replay_parsers.records import Records

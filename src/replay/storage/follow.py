@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from replay.storage.candidates import Found, PassedOver
 from replay.storage.fingerprint import Growing
 from replay.storage.reports import IngestReport, SourceReport
-from replay.storage.sources import Found, PassedOver
 
 TIDY_AFTER = 256
 """So many readings of grown files leave as many small parts, which are then merged."""
@@ -102,10 +102,9 @@ def _stamp(one: Found) -> Stamp:
     if isinstance(one, PassedOver):
         return (one.reason,)
     try:
-        now = one.path.stat()
+        return one.status()
     except OSError as error:
         return (error.errno,)
-    return now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns
 
 
 def _news(report: IngestReport, memory: Memory) -> IngestReport:

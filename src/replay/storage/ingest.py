@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from replay.storage import sources
+from replay.storage.candidates import Found
 from replay.storage.commits import Commits, clear_leftovers, sound_snapshot
 from replay.storage.layout import create
 from replay.storage.ledger import Ledger, Snapshot
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def ingest(
     store: Path,
     ledger: Ledger,
-    found: Iterable[sources.Found],
+    found: Iterable[Found],
     *,
     progress: ProgressCallback | None,
     executor: Executor | None = None,
@@ -67,7 +67,7 @@ def ingest(
     return report
 
 
-def _known(whole: Snapshot, before: Snapshot, one: sources.Found, followed: Mapping[str, Followed] | None) -> Known:
+def _known(whole: Snapshot, before: Snapshot, one: Found, followed: Mapping[str, Followed] | None) -> Known:
     reading = before.readings.get(one.source)
     if reading is not None and reading.last.read and reading.entries[0].start > 0:
         reading = None  # its beginning is missing

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from replay.storage import reading
+from replay.storage.candidates import Candidate, PassedOver
 from replay.storage.ledger import Entry
 from replay.storage.part_writer import PartWriter
-from replay.storage.planning import Known, status_of
+from replay.storage.planning import Known, unchanged
 from replay.storage.record_parts import RecordParts
 from replay.storage.reports import SourceReport
-from replay.storage.sources import Candidate, PassedOver
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -48,14 +48,13 @@ class Work:
         if isinstance(self.found, PassedOver):
             return 0
         try:
-            now = self.found.path.stat()
+            now = self.found.status()
         except OSError:
             return 0
         last = self.known.last
         if last is None:
-            return now.st_size
-        unchanged = status_of(now) == (last.size, last.mtime_ns, last.inode)
-        return 0 if unchanged else max(now.st_size - last.end, 0)
+            return now.size
+        return 0 if unchanged(self.found, self.known, now) else max(now.size - last.end, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from replay.storage import sources
+from replay.storage.candidates import Candidate, FileStatus
 from replay.storage.fingerprint import Growing, begins_with
 from replay.storage.ledger import Entry, Reading
 from replay.storage.reports import Status
@@ -95,8 +95,21 @@ class CannotReadError(Exception):
         self.tried = tuple(tried)
 
 
-def plan(candidate: sources.Candidate, known: Known, now: os.stat_result) -> Plan | None:
-    """How to read ``candidate``, whose status is ``now``; None when there is nothing new in it.
+def unchanged(candidate: Candidate, known: Known, now: FileStatus) -> bool:
+    """Whether ``now``, without a look into the file, tells that nothing in ``candidate`` is new."""
+    last = known.last
+    if last is None or candidate.portable or _renamed(candidate, last):
+        return False
+    return now.version == (last.size, last.mtime_ns, last.inode)
+
+
+def _renamed(candidate: Candidate, last: Entry) -> bool:
+    """Whether the user now gives the run another name."""
+    return candidate.named_by == "given" and last.named_by != "file" and last.run != candidate.run
+
+
+def plan(candidate: Candidate, known: Known, now: FileStatus) -> Plan | None:
+    """How to read ``candidate``, whose status is ``now``; None when a look into it shows nothing new.
 
     Raises :class:`CannotReadError` when no parser can read it, :class:`OSError` when the file cannot be opened.
     """
@@ -116,33 +129,31 @@ def plan(candidate: sources.Candidate, known: Known, now: os.stat_result) -> Pla
             segment_base=0 if lost is None else lost.segment_base,
             replaces_former=lost is not None and lost.replaces_former,
         )
-    renamed = candidate.named_by == "given" and last.named_by != "file" and last.run != candidate.run
+    renamed = _renamed(candidate, last)
     if not renamed:
-        if not candidate.portable and status_of(now) == (last.size, last.mtime_ns, last.inode):
-            return None
         former = next((one for one in all_parsers() if one.name == last.format), None)
         appends = former is not None and former.appends
-        thorough = not appends or now.st_ino != last.inode or now.st_size <= last.size
+        thorough = not appends or now.inode != last.inode or now.size <= last.size
         if _followed(candidate, known, last, now) or begins_with(
             candidate.path, last.fingerprint, last.fingerprinted, thorough=thorough
         ):
-            if now.st_size == last.size == last.fingerprinted:
+            if now.size == last.size == last.fingerprinted:
                 return None
             if former is not None and appends:
                 return _longer(candidate, former, known, last)
     return _replacement(candidate, known.last_generation, last, renamed)
 
 
-def _followed(candidate: sources.Candidate, known: Known, last: Entry, now: os.stat_result) -> bool:
+def _followed(candidate: Candidate, known: Known, last: Entry, now: FileStatus) -> bool:
     """Whether a source that is followed is known to have only grown."""
     return (
         known.growing is not None
-        and now.st_size > last.size >= 0
+        and now.size > last.size >= 0
         and known.growing.continues(candidate.path, last.fingerprint, last.fingerprinted)
     )
 
 
-def _longer(candidate: sources.Candidate, former: Parser, known: Known, last: Entry) -> Plan:
+def _longer(candidate: Candidate, former: Parser, known: Known, last: Entry) -> Plan:
     """How to read on in a file that has grown.
 
     More of a file may be recognised with more confidence, and its first lines may have been taken for what they are
@@ -161,11 +172,6 @@ def _longer(candidate: sources.Candidate, former: Parser, known: Known, last: En
     return _replacement(candidate, known.last_generation, last, renamed=False, mistaken=True)
 
 
-def status_of(now: os.stat_result) -> tuple[int, int, int]:
-    """Size, time of change and inode: while these stay, so does the file."""
-    return now.st_size, now.st_mtime_ns, now.st_ino
-
-
 def _extension(parser: Parser, confidence: float, last: Entry) -> Plan:
     return Plan(
         parser=parser,
@@ -181,7 +187,7 @@ def _extension(parser: Parser, confidence: float, last: Entry) -> Plan:
 
 
 def _replacement(
-    candidate: sources.Candidate, last_generation: int, last: Entry, renamed: bool, *, mistaken: bool = False
+    candidate: Candidate, last_generation: int, last: Entry, renamed: bool, *, mistaken: bool = False
 ) -> Plan:
     parser, confidence = _recognise(candidate)
     replaces = renamed or mistaken or not parser.appends
@@ -198,11 +204,11 @@ def _replacement(
     )
 
 
-def _run_name(candidate: sources.Candidate, parser: Parser) -> str:
+def _run_name(candidate: Candidate, parser: Parser) -> str:
     return candidate.run if parser.name == EVENT_FILES else candidate.file_run
 
 
-def _recognise(candidate: sources.Candidate) -> tuple[Parser, float]:
+def _recognise(candidate: Candidate) -> tuple[Parser, float]:
     """The parser of ``candidate`` and how sure it is."""
 
     def problem(kind: ProblemKind, message: str) -> Problem:
@@ -232,7 +238,7 @@ def _recognise(candidate: sources.Candidate) -> tuple[Parser, float]:
     return detection.parser, detection.confidence
 
 
-def _is_bystander(candidate: sources.Candidate) -> bool:
+def _is_bystander(candidate: Candidate) -> bool:
     """Whether an unknown file is one of the many that lie beside logs: checkpoints, images, scripts, caches.
 
     One that was named, or is named as event files are, should have been readable.

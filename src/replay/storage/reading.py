@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from replay.storage import sources
+from replay.storage.candidates import Candidate, FileStatus, PassedOver
 from replay.storage.errors import StoreError
 from replay.storage.fingerprint import BLOCK_BYTES, WholeBlocks, fingerprint
 from replay.storage.ledger import Entry, Part, state_as_json, total_coverage
-from replay.storage.planning import CannotReadError, Known, Plan, plan, status_of
+from replay.storage.planning import CannotReadError, Known, Plan, plan, unchanged
 from replay.storage.record_parts import RecordParts, stored
 from replay.storage.reports import SourceReport, Status
 from replay_parsers.files import GZIP_MAGIC
@@ -28,14 +27,14 @@ _BREAKS_OFF = frozenset({ProblemKind.TRUNCATED, ProblemKind.CORRUPT, ProblemKind
 Commit = Callable[[Entry], None]
 
 
-def pass_over(found: sources.PassedOver, known: Known, parts: RecordParts, commit: Commit) -> SourceReport:
+def pass_over(found: PassedOver, known: Known, parts: RecordParts, commit: Commit) -> SourceReport:
     """Note that ``found`` is not read, and why."""
     problem = Problem(source=found.source, kind=ProblemKind.UNREADABLE, message=found.reason) if found.failure else None
     return _not_read(found.source, found.reason, problem, known, parts, commit if found.exists else None)
 
 
 def read(
-    candidate: sources.Candidate,
+    candidate: Candidate,
     known: Known,
     parts: RecordParts,
     commit: Commit,
@@ -48,14 +47,14 @@ def read(
     reason = "was replaced while it was read, three times; try again later"
     for _ in range(_TRIES):
         try:
-            before = candidate.path.stat()
-            how = plan(candidate, known, before)
+            before = candidate.status()
+            how = None if unchanged(candidate, known, before) else plan(candidate, known, before)
             if how is None:
                 return _unchanged(candidate.source, known, parts)
             reading = _Reading(candidate, known, how, before, parts, commit)
             reading.run(progress)
-            after = candidate.path.stat()
-            if (after.st_dev, after.st_ino) == (before.st_dev, before.st_ino) and after.st_size >= before.st_size:
+            after = candidate.status()
+            if (after.device, after.inode) == (before.device, before.inode) and after.size >= before.size:
                 return reading.finish()
         except CannotReadError as error:
             report = _not_read(candidate.source, error.reason, error.problem, known, parts, commit)
@@ -123,10 +122,10 @@ class _Reading:
 
     def __init__(
         self,
-        candidate: sources.Candidate,
+        candidate: Candidate,
         known: Known,
         how: Plan,
-        now: os.stat_result,
+        now: FileStatus,
         parts: RecordParts,
         commit: Commit,
     ) -> None:
@@ -157,7 +156,7 @@ class _Reading:
         Raises :class:`CannotReadError` when there was nothing to keep.
         """
         for position in self._positions():
-            progress(position, self.now.st_size)
+            progress(position, self.now.size)
             # What replaces a former reading does so as a whole.
             if position - self.pending.start >= COMMIT_BYTES and self.former is None:
                 self._commit(final=False)
@@ -285,8 +284,8 @@ class _Reading:
 
     def _file_status(self, *, final: bool) -> tuple[int, int, int]:
         # A size that no file has makes the next ingest look again.
-        size = self.now.st_size if final and self.broke_off is None else -1
-        return (size, 0, 0) if self.candidate.portable else (size, *status_of(self.now)[1:])
+        size = self.now.size if final and self.broke_off is None else -1
+        return (size, 0, 0) if self.candidate.portable else (size, *self.now.version[1:])
 
     def _commit(self, *, final: bool) -> None:
         size, mtime_ns, inode = self._file_status(final=final)
@@ -338,4 +337,4 @@ class _Reading:
         with self.candidate.path.open("rb") as stream:
             compressed = stream.read(len(GZIP_MAGIC)) == GZIP_MAGIC
         whole = compressed or not self.how.parser.appends
-        return self.now.st_size if whole else min(self.now.st_size, self.position)
+        return self.now.size if whole else min(self.now.size, self.position)

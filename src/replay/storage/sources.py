@@ -7,52 +7,13 @@ inside.  Each thing found is either a :class:`Candidate` or :class:`PassedOver`;
 from __future__ import annotations
 
 import os
-import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from replay.storage.candidates import Candidate, Found, PassedOver, around_checkpoints, as_text, run_names
 from replay.storage.errors import StoreError
 from replay.storage.layout import FORMAT_FILE, is_url
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """A file that may be read.
-
-    ``source`` is its identity in the store, ``run`` and ``named_by`` the name for its run and how it was come by,
-    unless the file itself says; ``file_run`` is the name when the file is no event file; ``folder`` is where it
-    lies.  ``asked_for`` tells a file that was named from one that was found in a folder.  A ``portable`` source is
-    told from another by its content alone, so that the ledger says the same of it on every machine.
-    """
-
-    path: Path
-    source: str
-    run: str
-    file_run: str
-    named_by: str
-    folder: str
-    asked_for: bool
-    portable: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassedOver:
-    """Something that is not read: why, and whether that is a ``failure`` (it should have been readable)."""
-
-    source: str
-    reason: str
-    failure: bool = False
-    exists: bool = True
-
-
-Found = Candidate | PassedOver
-
-
-def as_text(path: str | os.PathLike[str]) -> str:
-    """A path as text that can be stored: bytes that are not UTF-8 become escapes."""
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def find(paths: Iterable[str | Path], run: str | None = None) -> list[Found]:
@@ -199,69 +160,16 @@ class _Walk:
     def candidate(self, path: Path, *, asked_for: bool) -> Candidate:
         """``path`` as something to read, with the name that its run gets from where it lies."""
         inside = path.absolute().parent.relative_to(self.root).parts
-        root = self.root.resolve()
-        own_name = _own_name(path, inside, root)
+        run, file_run = run_names(path, inside, self.root.resolve())
         return Candidate(
             path=path,
             source=identity(path),
-            run=self.run or as_text("/".join(inside) or root.name) or "root",
-            file_run=self.run or as_text(own_name) or "root",
+            run=self.run or run,
+            file_run=self.run or file_run,
             named_by="given" if self.run else "place",
-            folder=identity(_around_checkpoints(path.parent)),
+            folder=identity(around_checkpoints(path.parent)),
             asked_for=asked_for,
         )
-
-
-# What trainers and shells call the log of every run: such a name tells no run from another, but its folder does.
-_COMMON_NAMES = frozenset(
-    [
-        "debug",
-        "err",
-        "history",
-        "log",
-        "log_history",
-        "logs",
-        "main",
-        "metrics",
-        "out",
-        "output",
-        "progress",
-        "results",
-        "run",
-        "stderr",
-        "stdout",
-        "train",
-        "train_log",
-        "trainer_log",
-        "trainer_state",
-        "training",
-        "training_log",
-    ]
-)
-_CHECKPOINT_FOLDER = re.compile(r"(?:checkpoint|global_step|step)[-_]?\d+")
-
-
-def _own_name(path: Path, inside: Sequence[str], root: Path) -> str:
-    """The name of a log without its endings (``tr8.log.gz`` is ``tr8``), or of its folder if it has none of its own.
-
-    The history of a run that lies in the folders of its checkpoints belongs to the folder around them.
-    """
-    name = path.name.removesuffix(".gz")
-    stem = Path(name).stem or path.name
-    if stem.casefold() not in _COMMON_NAMES:
-        return stem
-    folders = list(inside)
-    while folders and _CHECKPOINT_FOLDER.fullmatch(folders[-1]):
-        folders.pop()
-    if folders:
-        return "/".join(folders)
-    return root.parent.name if _CHECKPOINT_FOLDER.fullmatch(root.name) else root.name
-
-
-def _around_checkpoints(folder: Path) -> Path:
-    while _CHECKPOINT_FOLDER.fullmatch(folder.name):
-        folder = folder.parent
-    return folder
 
 
 def pointer(head: bytes) -> str | None:
