@@ -4,20 +4,22 @@
     Epoch 1: : 3it [00:32, reduced_train_loss=2.66e-5, global_step=6.000]
     Training epoch 0, iteration 120/149 | lr: 3e-05 | global_step: 120 | reduced_train_loss: 1.233 | val_loss: 4.106
 
-The bar is printed anew many times a step, rounds large steps (`global_step=9e+3`), and prints nan as `nan.0`.
+The bar is printed anew many times a step, rounds large steps (`global_step=9e+3`), and prints nan as `nan.0`.  Each
+step is first counted and then measured, so that it is drawn with the values of the step before until its own are there;
+those of an epoch's end and of an evaluation stay in the bar until the next, and are told where they change.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from replay_parsers.lines import Line
 from replay_parsers.parser import Parser, Request, Sample
 from replay_parsers.records import Records
 from replay_parsers.trainers.numbers import MAX_STEP, parse_number, parse_step
-from replay_parsers.trainers.one_line import LONGEST_RECORD, Report
+from replay_parsers.trainers.one_line import LONGEST_RECORD
 from replay_parsers.trainers.reading import Book, read_log
 from replay_parsers.trainers.recognising import by_lines
 
@@ -32,8 +34,23 @@ _ITEM = re.compile(r"([A-Za-z][^=,]{0,80})=([^,=]{0,40})(?:,|$)")
 _WORTH = ("reduced_train_loss", "train_loss", "global_step", "v_num=")
 
 
-def read_line(text: str) -> Report | None:
-    """The report on one line, or in one state of the bar; None when it holds none."""
+_LASTING = re.compile(r"(?:^|[^a-z])(?:val|valid|validation|eval|test)(?:$|[^a-z])|_epoch$", re.I)
+"""What is measured once in many steps, and shown at all of them."""
+
+
+class State(NamedTuple):
+    """What a line or one state of the bar says: values at a step, which only the bar counts or the values name."""
+
+    step: int
+    fields: dict[str, float]
+    named: bool
+    done: int
+    rest: str
+    """What is printed behind it."""
+
+
+def read_state(text: str) -> State | None:
+    """What one line, or one state of the bar, says; None when it says nothing."""
     if "poch " not in text or len(text) > LONGEST_RECORD:
         return None
     if match := _LINE.search(text):
@@ -48,7 +65,9 @@ def read_line(text: str) -> Report | None:
     # The number, or a piece of the name, of the run's folder measures nothing.
     fields.pop("v_num", None)
     printed = fields.pop("global_step", None)
-    return Report(_step(printed, int(match[1]), int(match[2]), match[3] or "?"), fields)
+    done = int(match[2])
+    step = _step(printed, int(match[1]), done, match[3] or "?")
+    return State(step, fields, printed is not None, done, text[match.end() :].strip())
 
 
 def _number(text: str) -> float | None:
@@ -74,38 +93,72 @@ class NeMo:
     """Reads lines, and of a bar each state that says something new."""
 
     def __init__(self, state: Mapping[str, Any]) -> None:
-        self.shown: list[Any] = list(state.get("shown", []))
+        self.told: int | None = state.get("told")
+        # Compared as text, in which a nan equals itself.
+        self.shown: dict[str, str] = dict(state.get("shown", {}))
+        # The line, step and rank of a state that shows the values of the step before.
+        self.held: list[Any] = list(state.get("held", []))
 
     def read(self, line: Line, rank: str, text: str, book: Book, *, goes_on: bool = False) -> bool:
-        report = read_line(text)
-        if report is None or goes_on:
+        state = None if goes_on else read_state(text)
+        if state is None:
+            if text and not text.isspace():
+                self._release(book)
             return False
-        # Compared as text, in which a nan equals itself.
-        shown = [report.step, repr(sorted(report.fields.items()))]
-        if shown == self.shown:
+        if not self._take(state, line, rank, book):
             book.other["timers, rules and progress bars"] += 1
-            return True
-        self.shown = shown
-        book.measured(line.number, report.step or 0, report.fields, report.time, rank)
+        # A crash is printed behind the bar that stood there.
+        if state.rest:
+            book.other_line(line.number, state.rest, rank)
         return True
 
+    def _take(self, state: State, line: Line, rank: str, book: Book) -> bool:
+        """Take in one state; false when it says nothing new."""
+        shown = {key: repr(value) for key, value in state.fields.items()}
+        if self.held and self.held[1] != state.step:
+            self._release(book)
+        if not state.named:
+            if not state.done:
+                return False
+            if not self.held and state.step != self.told and shown == self.shown:
+                self.held = [line.number, state.step, rank]
+                return False
+        again = state.step == self.told
+        fields = {
+            key: value
+            for key, value in state.fields.items()
+            if shown[key] != self.shown.get(key) or not (again or _LASTING.search(key))
+        }
+        self.told, self.shown, self.held = state.step, shown, []
+        if fields:
+            book.measured(line.number, state.step, fields, None, rank)
+        return bool(fields)
+
+    def _release(self, book: Book) -> None:
+        """Take in what is held: nothing else came at its step, which measured what the one before did."""
+        if self.held:
+            (number, step, rank), self.held = self.held, []
+            fields = {key: float(value) for key, value in self.shown.items() if not _LASTING.search(key)}
+            self.told = step
+            book.measured(number, step, fields, None, rank)
+
     def whole(self, text: str, *, goes_on: bool = False) -> bool:
-        return not goes_on and text.endswith("]") and read_line(text) is not None
+        return not goes_on and text.endswith("]") and read_state(text) is not None
 
     def unfinished(self) -> str:
-        return ""
+        return f"the bar at step {self.held[1]}" if self.held else ""
 
     def state(self) -> dict[str, Any]:
-        return {"shown": self.shown}
+        return {"told": self.told, "shown": self.shown, "held": self.held}
 
 
 def _telling(line: str) -> bool:
-    return "reduced_train_loss" in line and read_line(line) is not None
+    return "reduced_train_loss" in line and read_state(line) is not None
 
 
 def recognise(sample: Sample) -> float:
     """How sure it is that a file is NeMo's: by `reduced_train_loss`, a name of its own; other bars are Lightning's."""
-    return by_lines(sample, _telling, surest=0.95) or by_lines(sample, read_line, surest=0.6)
+    return by_lines(sample, _telling, surest=0.95) or by_lines(sample, read_state, surest=0.6)
 
 
 def read(request: Request) -> Iterator[Records]:

@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 
 import pytest
-from log_reading import ReadText, of_kind, values
+from log_reading import ReadText, of_kind, read_growing, rows, values
 
 from replay_parsers.detection import detect
 from replay_parsers.trainers import composer, key_value, nanogpt, nanotron, nemo, olmo, torchtitan
@@ -144,11 +144,51 @@ class TestNeMo:
             for done in (1, 2, 10)
         )
         path = tmp_path / "x"
-        path.write_text(text + "\n")
+        text += "\n`Trainer.fit` stopped: `max_epochs=2` reached.\n"
+        path.write_text(text)
         assert detect(path).parser is nemo.PARSER
-        read = read_text(nemo.PARSER, text + "\n")
+        read = read_text(nemo.PARSER, text)
         assert read.scalars.step.tolist() == [1, 2, 10, 11, 12, 20]
         assert set(read.scalars.value.tolist()) == {2.5}
+
+    def redrawn(self) -> str:
+        """Two epochs of three steps as Lightning draws them: each step counted first, then measured."""
+        text, values, kept = "", "v_num=0", ""
+        for epoch, losses in enumerate((("2.500", "2.250", "2.250"), ("nan.0", "nan.0", "2.000"))):
+            text += f"\rEpoch {epoch}:   0%|  | 0/3 [00:00<?, ?it/s, {values}{kept}]"
+            for done, loss in enumerate(losses, 1):
+                bar = f"\rEpoch {epoch}:  30%|# | {done}/3 [00:00<00:00, 200.00it/s"
+                text += f"{bar}, {values}{kept}]{bar}, v_num=0, train_loss_step={loss}{kept}]"
+                values = f"v_num=0, train_loss_step={loss}"
+            kept = f", val_loss=3.{epoch}00, train_loss_epoch=2.{epoch}00"
+            text += f"\rEpoch {epoch}: 100%|##| 3/3 [00:01<00:00, 200.00it/s, {values}{kept}]"
+        return text + "`Trainer.fit` stopped: `max_epochs=2` reached.\n"
+
+    def test_a_step_counted_and_not_yet_measured_shows_the_values_of_another(self, read_text: ReadText) -> None:
+        read = read_text(nemo.PARSER, self.redrawn())
+        told = [(tag, step, value) for tag, segment, step, _, value in rows(read) if segment == 0]
+        assert [(step, value) for tag, step, value in told if tag == "train_loss_step"] == [
+            (1, 2.5), (2, 2.25), (3, 2.25), (4, "nan"), (5, "nan"), (6, 2.0)
+        ]  # fmt: skip
+        assert len(read.scalars) == 10
+        assert read.problems == ()
+
+    def test_what_is_measured_once_an_epoch_is_told_where_it_changes(self, read_text: ReadText) -> None:
+        read = read_text(nemo.PARSER, self.redrawn())
+        assert values(read, "val_loss") == {3: 3.0, 6: 3.1}
+        assert values(read, "train_loss_epoch") == {3: 2.0, 6: 2.1}
+
+    def test_read_at_any_moment_the_bar_says_the_same(self, tmp_path: Path, read_text: ReadText) -> None:
+        content = self.redrawn().encode()
+        whole = rows(read_text(nemo.PARSER, content.decode()))
+        for cut in range(0, len(content), 7):
+            pieces = read_growing(nemo.PARSER, tmp_path / "growing.log", content, [cut])
+            assert [row for piece in pieces for row in rows(piece)] == whole, cut
+
+    def test_a_crash_printed_behind_the_bar_is_seen(self, read_text: ReadText) -> None:
+        bar = self.bar(11, reduced_train_loss="3.0", global_step="10.0")
+        read = read_text(nemo.PARSER, f"{bar}RuntimeError: CUDA error: x\n")
+        assert [event.step for event in of_kind(read, "crash")] == [10]
 
     def test_a_loss_of_nan_dot_zero_is_one(self, read_text: ReadText) -> None:
         read = read_text(nemo.PARSER, self.bar(11, reduced_train_loss="nan.0", global_step="10.0") + "\n")
