@@ -86,6 +86,8 @@ BY_FRAMEWORK = {
         "train_loss": "loss",
         "train_loss_step": "loss",
         "val_loss": "val_loss",
+        "lr-Adam": "learning_rate",
+        "lr-SGD": "learning_rate",
         "lr-AdamW": "learning_rate",
         "lr-AdamW/pg1": "learning_rate",
         "grad_2.0_norm_total": "grad_norm",
