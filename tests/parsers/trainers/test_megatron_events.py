@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from log_reading import ReadText, of_kind, rows, values
-from megatron_records import OVERFLOW, log_of, record
+from megatron_records import LOSS, OVERFLOW, log_of, record
 
 from replay_parsers.records import EventKind
 from replay_parsers.trainers.megatron import PARSER
