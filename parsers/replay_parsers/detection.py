@@ -30,6 +30,7 @@ BUILT_IN = (
     "replay_parsers.trainers.torchtitan",
     "replay_parsers.trainers.olmo",
     "replay_parsers.trainers.composer",
+    "replay_parsers.trainers.composer_file",
     "replay_parsers.trainers.nemo",
     "replay_parsers.trainers.nanotron",
     "replay_parsers.trainers.nanogpt",

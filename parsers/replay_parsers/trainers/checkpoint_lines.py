@@ -34,7 +34,7 @@ _LOADING_FROM = re.compile(
 )
 _STEP_IN_PATH = re.compile(r"(?:global_step|checkpoint[-_]|iter_|step[-=_]?|model_|checkpoint_\d{1,6}_)(\d{1,18})")
 _STARTS_AT = re.compile(r"Training starts at step (\d{1,18})")
-_CONTINUES_AT = re.compile(r"Continuing training from global step (\d{1,18})")
+_CONTINUES_AT = re.compile(r"(?:Continuing training from global|Will resume training from) step (\d(?:[\d,]{0,24}\d)?)")
 _EXIT = re.compile(r"exiting program (?:at iteration (\d{1,18})|after [^\]]{1,60})")
 
 
@@ -82,7 +82,8 @@ def _load(text: str) -> Seen | None:
 
 def _begin(text: str) -> Seen | None:
     if match := _CONTINUES_AT.search(text):
-        return Seen(EventKind.RESTART, f"training resumes from step {match[1]}", int(match[1]))
+        step = parse_step(match[1])
+        return None if step is None else Seen(EventKind.RESTART, f"training resumes from step {step}", step)
     if match := _STARTS_AT.search(text):
         first = int(match[1])
         if first > 1:
@@ -92,6 +93,8 @@ def _begin(text: str) -> Seen | None:
 
 
 def _end(text: str) -> Seen | None:
+    if "Trainer.fit" in text:
+        return Seen(EventKind.END, "training is done") if "max_" in text and "reached" in text else None
     if match := _EXIT.search(text):
         return Seen(EventKind.END, "the program was told to stop here", int(match[1]) if match[1] else None)
     return Seen(EventKind.END, "training is done") if "exiting program" not in text else None
@@ -116,8 +119,10 @@ RECOGNISERS: tuple[Recogniser, ...] = (
     ("will start from random", _begin),
     ("Training starts at step", _begin),
     ("Continuing training from global step", _begin),
+    ("Will resume training from step", _begin),
     ("after training is done", _end),
     ("exiting program ", _end),
     ("done training in ", _end),
     ("Training completed", _end),
+    ("Trainer.fit` stopped", _end),
 )

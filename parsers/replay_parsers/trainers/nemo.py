@@ -1,12 +1,14 @@
-"""Console logs of NeMo and of Lightning, on which it is built: the progress bar, and the lines of NeMo 2.
+"""Console logs of NeMo and of Lightning, on which it is built: the bar, and the lines of NeMo 2.  Composer's bar.
 
     Epoch 0:   1%|  | 795/77225 [9:07:58<878:01:48, 41.36s/it, loss=3.1, reduced_train_loss=3.090, global_step=794.0]
     Epoch 1: : 3it [00:32, reduced_train_loss=2.66e-5, global_step=6.000]
+    train          Epoch   2:   35%|#     | 7/20 [00:00<00:00, 66.45ba/s, loss/train/total=3.9465]
     Training epoch 0, iteration 120/149 | lr: 3e-05 | global_step: 120 | reduced_train_loss: 1.233 | val_loss: 4.106
 
 The bar is printed anew many times a step, rounds large steps (`global_step=9e+3`), and prints nan as `nan.0`.  Each
 step is first counted and then measured, so that it is drawn with the values of the step before until its own are there;
-those of an epoch's end and of an evaluation stay in the bar until the next, and are told where they change.
+those of an epoch's end and of an evaluation stay in the bar until the next, and are told where they change.  Composer
+measures first: its steps are counted from 0, as in its other logs, and a full bar shows the last step again.
 """
 
 from __future__ import annotations
@@ -26,12 +28,12 @@ from replay_parsers.trainers.recognising import by_lines
 FORMAT = "nemo"
 
 _BAR = re.compile(
-    r"Epoch (\d{1,9}): .{0,300}?(\d{1,18})(?:it|/(\d{1,18}|\?)) "
-    r"\[[\d:<?]{1,30}(?:, {1,8}[\d.?]{1,20}(?:it/s|s/it))?, ([^\]]{1,2000})\]"
+    r"(?:Epoch {1,4}(\d{1,9})|Batch {1,8}\d{1,18}): .{0,300}?(\d{1,18})(?:it|/(\d{1,18}|\?)) "
+    r"\[[\d:<?]{1,30}(?:, {1,8}[\d.?]{1,20}(it/s|s/it|ba/s|s/ba))?, ([^\]]{1,2000})\]"
 )
 _LINE = re.compile(r"Training epoch (\d{1,9}), iteration (\d{1,18})/(\d{1,18}) \| (.{1,2000})$")
 _ITEM = re.compile(r"([A-Za-z][^=,]{0,80})=([^,=]{0,40})(?:,|$)")
-_WORTH = ("reduced_train_loss", "train_loss", "global_step", "v_num=")
+_WORTH = ("reduced_train_loss", "train_loss", "global_step", "v_num=", "loss/train/total=")
 
 
 _LASTING = re.compile(r"(?:^|[^a-z])(?:val|valid|validation|eval|test)(?:$|[^a-z])|_epoch$", re.I)
@@ -39,24 +41,26 @@ _LASTING = re.compile(r"(?:^|[^a-z])(?:val|valid|validation|eval|test)(?:$|[^a-z
 
 
 class State(NamedTuple):
-    """What a line or one state of the bar says: values at a step, which only the bar counts or the values name."""
+    """What a line or one state of the bar says: values at a step, and whether that is surely their own."""
 
     step: int
     fields: dict[str, float]
     named: bool
-    done: int
+    told_before: bool
+    """Whether a bar that counts steps by itself cannot have measured its own step yet, or has it told already."""
     rest: str
     """What is printed behind it."""
 
 
 def read_state(text: str) -> State | None:
     """What one line, or one state of the bar, says; None when it says nothing."""
-    if "poch " not in text or len(text) > LONGEST_RECORD:
+    if ("poch " not in text and "Batch " not in text) or len(text) > LONGEST_RECORD:
         return None
+    from_zero = False
     if match := _LINE.search(text):
         pairs = [piece.partition(": ")[::2] for piece in match[4].split(" | ")]
-    elif (match := _BAR.search(text)) is not None and any(word in match[4] for word in _WORTH):
-        pairs = _ITEM.findall(match[4])
+    elif (match := _BAR.search(text)) is not None and any(word in match[5] for word in _WORTH):
+        pairs, from_zero = _ITEM.findall(match[5]), match[4] in ("ba/s", "s/ba")
     else:
         return None
     fields = {key.strip(): value for key, text in pairs if (value := _number(text)) is not None}
@@ -65,9 +69,10 @@ def read_state(text: str) -> State | None:
     # The number, or a piece of the name, of the run's folder measures nothing.
     fields.pop("v_num", None)
     printed = fields.pop("global_step", None)
-    done = int(match[2])
-    step = _step(printed, int(match[1]), done, match[3] or "?")
-    return State(step, fields, printed is not None, done, text[match.end() :].strip())
+    done, total = int(match[2]), match[3] or "?"
+    told_before = printed is None and match[2] == (total if from_zero else "0")
+    step = _step(printed, int(match[1] or 0), done, total)
+    return State(step, fields, printed is not None, told_before, text[match.end() :].strip())
 
 
 def _number(text: str) -> float | None:
@@ -117,12 +122,11 @@ class NeMo:
         shown = {key: repr(value) for key, value in state.fields.items()}
         if self.held and self.held[1] != state.step:
             self._release(book)
-        if not state.named:
-            if not state.done:
-                return False
-            if not self.held and state.step != self.told and shown == self.shown:
-                self.held = [line.number, state.step, rank]
-                return False
+        if state.told_before:
+            return False
+        if not state.named and not self.held and state.step != self.told and shown == self.shown:
+            self.held = [line.number, state.step, rank]
+            return False
         again = state.step == self.told
         fields = {
             key: value

@@ -34,9 +34,10 @@ ReadLine = Callable[[str], Report | None]
 class OneLine:
     """A dialect given by a function from a line to its report, and the endings by which a line is seen to be whole."""
 
-    def __init__(self, read_line: ReadLine, endings: tuple[str, ...]) -> None:
+    def __init__(self, read_line: ReadLine, endings: tuple[str, ...], last: str) -> None:
         self.read_line = read_line
         self.endings = endings
+        self.last = last
 
     def read(self, line: Line, rank: str, text: str, book: Book, *, goes_on: bool = False) -> bool:
         report = self.read_line(text) if len(text) <= LONGEST_RECORD else None
@@ -47,7 +48,7 @@ class OneLine:
         return True
 
     def whole(self, text: str, *, goes_on: bool = False) -> bool:
-        return not goes_on and text.endswith(self.endings) and self.read_line(text) is not None
+        return not goes_on and text.endswith(self.endings) and self.last in text and self.read_line(text) is not None
 
     def unfinished(self) -> str:
         return ""
@@ -57,16 +58,23 @@ class OneLine:
 
 
 def one_line_parser(
-    name: str, read_line: ReadLine, *, endings: tuple[str, ...] = (), surest: float = 0.9, telling: str = ""
+    name: str,
+    read_line: ReadLine,
+    *,
+    endings: tuple[str, ...] = (),
+    last: str = "",
+    surest: float = 0.9,
+    telling: str = "",
 ) -> Parser:
     """A parser from a function that reads one line.
 
-    ``endings`` are characters after which a record cannot go on; ``surest`` bounds the confidence; ``telling`` is a
-    word that each line has from which the dialect is recognised, where not every line that it can read tells.
+    ``endings`` are characters after which a record cannot go on once it has the words ``last``; ``surest`` bounds the
+    confidence; ``telling`` is a word that each line has from which the dialect is recognised, where not every line
+    that it can read tells.
     """
 
     def from_state(_: Mapping[str, Any]) -> OneLine:
-        return OneLine(read_line, endings or ("\0",))
+        return OneLine(read_line, endings or ("\0",), last)
 
     def own(line: str) -> bool:
         return telling in line and read_line(split_rank(line)[1]) is not None

@@ -39,4 +39,4 @@ def read_line(text: str) -> Report | None:
     return Report(step, fields, printed_time(text))
 
 
-PARSER = one_line_parser("torchtitan", read_line, endings=("%",))
+PARSER = one_line_parser("torchtitan", read_line, endings=("%",), last="mfu:")

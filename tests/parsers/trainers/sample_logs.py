@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from replay_parsers.parser import Parser
 from replay_parsers.trainers import (
     composer,
+    composer_file,
     csv_log,
     deepspeed,
     fairseq,
@@ -133,6 +134,17 @@ SAMPLE_LOGS: dict[str, SampleLog] = {
         "\t Eval metrics/eval/LanguageCrossEntropy: 6.125\n",
         "loss/train/total",
         {1: 6.5, 2: 6.25, 3: 6.0},
+    ),
+    "composer-file": SampleLog(
+        composer_file.PARSER,
+        '[hyperparameter]: composer_version: "0.1" \n'
+        + "".join(
+            f"[metric][batch={step}]: loss/train/total: {loss} \n[metric][batch={step + 1}]: time/batch: {step + 1} \n"
+            f"[stderr]: [epoch=1][batch={step + 1}/20]:\n[stderr]: \t Train loss/train/total: {loss}\n"
+            for step, loss in ((0, 6.5), (1, 6.25), (2, 6.0))
+        ),
+        "loss/train/total",
+        {0: 6.5, 1: 6.25, 2: 6.0},
     ),
     "nemo": SampleLog(
         nemo.PARSER,

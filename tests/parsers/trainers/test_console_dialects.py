@@ -9,7 +9,7 @@ import pytest
 from log_reading import ReadText, of_kind, read_growing, rows, values
 
 from replay_parsers.detection import detect
-from replay_parsers.trainers import composer, key_value, nanogpt, nanotron, nemo, olmo, torchtitan
+from replay_parsers.trainers import composer, composer_file, key_value, nanogpt, nanotron, nemo, olmo, torchtitan
 
 
 class TestTorchtitan:
@@ -57,6 +57,13 @@ class TestTorchtitan:
     def test_nan(self, read_text: ReadText) -> None:
         assert [event.step for event in of_kind(read_text(torchtitan.PARSER, self.line(3, "nan")), "nan_loss")] == [3]
 
+    def test_a_line_that_breaks_off_behind_the_memory_is_not_whole(self, tmp_path: Path) -> None:
+        content = (self.line(1, memory="9.46GiB(64.99%)", mfu="0.32%") + "\n").encode()
+        cut = content.index(b"64.99%") + len("64.99%")
+        first, second = read_growing(torchtitan.PARSER, tmp_path / "growing.log", content, [cut])
+        assert len(first.scalars) == 0
+        assert values(second, "memory (%)") == {1: 64.99}
+
 
 class TestOLMo:
     def test_abbreviated_and_grouped_numbers(self, read_text: ReadText) -> None:
@@ -80,6 +87,12 @@ class TestOLMo:
         assert [event.step for event in of_kind(read, "nan_loss")] == [356]
         assert values(read, "optim/step skipped") == {356: 1.0}
 
+    def test_where_it_resumes(self, read_text: ReadText) -> None:
+        text = "x [step=1100/1451,epoch=3]\n    train/CE loss=3.25\n"
+        text += "x\tINFO\tWill resume training from step 1,200, epoch 3\n"
+        (event,) = read_text(olmo.PARSER, text).events
+        assert (event.kind, event.step) == ("restart", 1200)
+
     def test_an_indented_assignment_before_any_step_is_none(self, read_text: ReadText) -> None:
         assert len(read_text(olmo.PARSER, "    lr=5\n").scalars) == 0
 
@@ -102,6 +115,34 @@ class TestComposer:
         read = read_text(composer.PARSER, text)
         assert values(read, "loss/train/total") == {1: 1.5, 2: 1.5, 3: 2.5, 4: 2.5}
         assert set(read.scalars.segment.tolist()) == {0}
+
+    def test_a_run_that_was_resumed_begins_in_a_later_epoch(self, read_text: ReadText) -> None:
+        text = "".join(f"[epoch=3][batch={batch}/20]:\n\t Train loss/train/total: 0.5\n" for batch in (1, 5))
+        assert list(values(read_text(composer.PARSER, text), "loss/train/total")) == [41, 45]
+
+    def test_its_text_files_tell_what_the_run_was_and_no_copy_twice(self, read_text: ReadText) -> None:
+        text = (
+            '[hyperparameter]: seed: 17 \n[hyperparameter]: node: "a: b" \n[metric][batch=7]: loss/train/total: nan \n'
+        )
+        text += "[stderr]: [epoch=1][batch=8/20]:\n[stderr]: \t Train loss/train/total: nan\n[stderr]: CUDA error: x\n"
+        read = read_text(composer_file.PARSER, text)
+        assert read.run is not None
+        assert read.run.metadata == {"hparams/seed": "17", "hparams/node": "a: b"}
+        assert [(event.kind, event.step) for event in read.events] == [("nan_loss", 7), ("crash", 7)]
+        assert (len(read.scalars), read.coverage.not_understood) == (1, 0)
+
+    def test_its_bar_counts_from_0_and_shows_the_last_step_twice(self, read_text: ReadText) -> None:
+        text = ""
+        for epoch, losses in enumerate((("6.5", "6.25"), ("6.0", "6.0"))):
+            for done, loss in [*enumerate(losses), (2, losses[-1])]:
+                bar = f"\rtrain          Epoch   {epoch}:   50%|###  | {done}/2 [00:00<00:00, 51.36ba/s"
+                text += f"{bar}, loss/train/total={loss}]      " * 2
+            text += (
+                f"\reval           Epoch   {epoch}:  100%|#####| 4/4 [00:00<00:00, 782.41ba/s, metrics/eval/Loss=0\n"
+            )
+        read = read_text(nemo.PARSER, text)
+        assert values(read, "loss/train/total") == {0: 6.5, 1: 6.25, 2: 6.0, 3: 6.0}
+        assert len(read.scalars) == 4
 
     def test_evaluations_belong_to_the_last_batch_and_images_are_counted(self, read_text: ReadText) -> None:
         text = "[batch=3/9]:\n\t Train loss/train/total: nan\n\t Train expert: <wandb.Image object at 0x1>\n"
@@ -172,6 +213,11 @@ class TestNeMo:
         ]  # fmt: skip
         assert len(read.scalars) == 10
         assert read.problems == ()
+
+    def test_the_end_of_the_training_is_told_and_an_interruption_is_none(self, read_text: ReadText) -> None:
+        assert [event.kind for event in read_text(nemo.PARSER, self.redrawn()).events if event.kind == "end"] == ["end"]
+        read = read_text(nemo.PARSER, self.redrawn().replace("`max_epochs=2` reached", "no validation data"))
+        assert of_kind(read, "end") == []
 
     def test_what_is_measured_once_an_epoch_is_told_where_it_changes(self, read_text: ReadText) -> None:
         read = read_text(nemo.PARSER, self.redrawn())
