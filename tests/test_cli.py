@@ -239,11 +239,23 @@ def test_an_empty_path_is_not_the_current_folder(cli: Any, tmp_path: Path) -> No
     assert not (tmp_path / "replay-store").exists()
 
 
-def test_addresses_are_refused_as_sources_and_as_stores(cli: Any) -> None:
-    for arguments in (["ingest", "http://host/log"], ["runs", "--store", "s3://bucket/store"]):
-        done = cli(*arguments)
-        assert done.returncode == 2
-        assert "only local files and folders" in done.stderr
+def test_addresses_are_refused_as_stores(cli: Any) -> None:
+    done = cli("runs", "--store", "ftp://me:secret-word@host/store")
+    assert done.returncode == 2
+    assert "only local files and folders" in done.stderr
+    assert "secret-word" not in done.stderr
+
+
+def test_a_url_is_read_and_its_password_shown_nowhere(cli: Any, tmp_path: Path) -> None:
+    log = write_log(tmp_path / "good.log", [2.0, 1.9])
+    done = cli("ingest", log.as_uri(), "ftp://me:secret-word@127.0.0.1:1/run.log", "--json")
+    assert done.returncode == 1, "nobody listens at port 1"
+    assert [(one["source"], one["status"]) for one in json.loads(done.stdout)["sources"]] == [
+        (str(log), "ingested"),
+        ("ftp://me@127.0.0.1:1/run.log", "failed"),
+    ]
+    assert "secret-word" not in done.stdout + done.stderr
+    assert "secret-word" not in cli("ingest", "ftp://me:secret-word@127.0.0.1:1/run.log").stdout
 
 
 def test_a_step_beyond_64_bits_is_told_as_that(cli: Any, store: Path) -> None:

@@ -24,6 +24,7 @@ from replay.storage.errors import DamagedPartError, PartVanishedError, StoreErro
 from replay.storage.ledger import Ledger, Snapshot
 from replay.storage.reports import IngestReport, Progress, ProgressCallback, SourceReport
 from replay.storage.selection import Moment, Names, is_merged, members_of, moment_of, names_of, touches
+from replay.storage.urls import shown
 from replay_parsers.kinds import EventKind, Role
 from replay_parsers.records import Evidence
 
@@ -52,7 +53,7 @@ class EventStore:
 
     def __init__(self, folder: str | Path) -> None:
         if layout.is_url(folder):
-            raise StoreError(f"{folder}: a store is a local folder")
+            raise StoreError(f"{shown(str(folder))}: a store is a local folder")
         self.folder = Path(folder)
         layout.check(self.folder)
         self._ledger = Ledger(self.folder)
@@ -77,13 +78,16 @@ class EventStore:
         executor: Executor | None = None,
         workers: int = 1,
     ) -> IngestReport:
-        """Read files and folders into the store; what is there already is left as it is.
+        """Read files and folders, or URLs of such, into the store; what is there already is left as it is.
 
         A file's run is the one it names itself, else ``run``, else for event files the folder they lie in (seen
         from the given path), else the file's own name, or its folder where it has but a common one (train.log,
         trainer_state.json).  A log that grew is read on from where it ended; a file
         begun again adds to what the former one said, and an edited document replaces it.  ``progress`` is called
         with a :class:`Progress` after each piece.
+
+        A URL is read by fsspec (the extra ``remote``): a file is copied for as long as it is read, and only when
+        its file system tells of another version than the last time.  Passwords in a URL are kept nowhere.
 
         Files are read by ``executor`` (of processes, or of a cluster that sees the same files), else by this process
         and, where there is enough to read, by up to ``workers`` more.  The store's bytes are the same either way.
@@ -110,7 +114,8 @@ class EventStore:
 
         They are looked at every ``interval`` seconds, until ``stop`` is set or nothing was new for ``idle`` seconds
         (0: look once).  New files are seen, and those that were replaced or became shorter.  Reading goes on after
-        the last complete record; the rows are those of one :meth:`ingest` at the end.  Raises as :meth:`ingest`.
+        the last complete record, in a new copy of what lies at a URL; the rows are those of one :meth:`ingest` at the
+        end.  Raises as :meth:`ingest`.
         """
         from replay.storage import compact, follow, sources
         from replay.storage.ingest import ingest

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from replay.cli.options import common, local_path, open_store
+from replay.cli.options import common, open_store, source
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command("ingest")
-@click.argument("paths", nargs=-1, type=local_path)
+@click.argument("paths", nargs=-1, type=source, metavar="[PATH|URL]...")
 @click.option("--run", help="Name of the run that the files belong to, where they do not say.")
 @click.option("--builtin", is_flag=True, help="Ingest the public logbooks that come with replay.")
 @click.option("--follow", is_flag=True, help="Go on reading as files grow and new ones appear, until Ctrl-C.")
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 )
 @common
 def ingest_command(
-    paths: tuple[Path, ...],
+    paths: tuple[str | Path, ...],
     run: str | None,
     builtin: bool,
     follow: bool,
@@ -51,6 +51,9 @@ def ingest_command(
     as_json: bool,
 ) -> None:
     """Read files and folders into the store; what is there already is left as it is.
+
+    They may lie elsewhere: s3://bucket/logs/, https://host/run.log and whatever else fsspec reads. Such a file is
+    copied for as long as it is read, and only when its file system says that it has changed.
 
     With --follow and --json, each line of output is one JSON document: what was new at one look.
     """
@@ -77,7 +80,7 @@ def ingest_command(
 
 def _follow(
     store: EventStore,
-    paths: tuple[Path, ...],
+    paths: tuple[str | Path, ...],
     run: str | None,
     interval: float,
     idle: float | None,

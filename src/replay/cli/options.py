@@ -17,12 +17,20 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def local_path(value: str | Path) -> Path:
-    """A path on this machine; the empty text, which an unset shell variable leaves, is none."""
+def source(value: str | Path) -> str | Path:
+    """A path on this machine or a URL; the empty text, which an unset shell variable leaves, is neither."""
     if not str(value).strip():
         raise click.BadParameter("an empty path: is a variable of the shell unset?")
+    return value if "://" in str(value) else Path(value)
+
+
+def local_path(value: str | Path) -> Path:
+    """A path on this machine."""
+    source(value)
     if "://" in str(value):
-        raise click.BadParameter(f"{value}: only local files and folders; copy it here first")
+        from replay.storage.urls import shown
+
+        raise click.BadParameter(f"{shown(str(value))}: only local files and folders; copy it here first")
     return Path(value)
 
 

@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from replay.storage.remote import Remote
 
 
 class FileStatus(NamedTuple):
-    """What a file system says of a file: while it stays, so does the file."""
+    """What a file system says of a file: while it stays, so does the file.
+
+    Of a remote one ``inode`` stands for what the file system tells its versions by.
+    """
 
     size: int
     mtime_ns: int
     inode: int
     device: int = 0
+
+    @property
+    def told(self) -> bool:
+        """Whether the file system says enough; where it does not, the file may have changed at any time."""
+        return self.size >= 0
 
     @property
     def version(self) -> tuple[int, int, int]:
@@ -32,6 +44,8 @@ class Candidate:
     unless the file itself says; ``file_run`` is the name when the file is no event file; ``folder`` is where it
     lies.  ``asked_for`` tells a file that was named from one that was found in a folder.  A ``portable`` source is
     told from another by its content alone, so that the ledger says the same of it on every machine.
+
+    A ``remote`` one is read from a copy; until then ``path`` is but its name.
     """
 
     path: Path
@@ -42,11 +56,27 @@ class Candidate:
     folder: str
     asked_for: bool
     portable: bool = False
+    remote: Remote | None = None
 
     def status(self) -> FileStatus:
-        """What is said of the file now.  Raises :class:`OSError`."""
+        """What is said of the file now; of a remote one, when it was found.  Raises :class:`OSError`."""
+        if self.remote is not None:
+            return self.remote.status
         now = self.path.stat()
         return FileStatus(now.st_size, now.st_mtime_ns, now.st_ino, now.st_dev)
+
+    @contextmanager
+    def at_hand(self, folder: Path, look: Callable[[Candidate], None]) -> Iterator[Candidate]:
+        """Itself as a file that can be opened; of a remote one a copy in ``folder``, which is removed afterwards.
+
+        ``look`` may raise, given the beginning of a remote file, to spare the rest.  Raises :class:`OSError`.
+        """
+        if self.remote is None:
+            yield self
+            return
+        with self.remote.copied(folder, self.path.name, lambda part: look(replace(self, path=part))) as copy:
+            status = self.remote.status._replace(size=copy.stat().st_size)
+            yield replace(self, path=copy, remote=replace(self.remote, status=status))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +90,11 @@ class PassedOver:
 
 
 Found = Candidate | PassedOver
+
+
+def is_remote(one: Found) -> bool:
+    """Whether it is read from a copy."""
+    return isinstance(one, Candidate) and one.remote is not None
 
 
 def as_text(path: str | os.PathLike[str]) -> str:

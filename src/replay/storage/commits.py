@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from replay.storage.files import is_temporary
+from replay.storage.files import is_temporary, remove_temporary
 from replay.storage.layout import SOURCE_TABLES, digest
 from replay.storage.ledger import FOLDER, Entry, Ledger, Reading, Snapshot, as_table
 from replay.storage.part_writer import PartWriter
@@ -92,7 +92,7 @@ def clear_leftovers(store: Path, ledger: Ledger) -> None:
     snapshot = ledger.snapshot()
     for path in sorted(store.rglob(".*")):
         if is_temporary(path.name):
-            path.unlink(missing_ok=True)
+            remove_temporary(path)
     if snapshot.damaged:
         return
     valid = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from pathlib import Path
 
 _TEMPORARY_END = ".tmp"
@@ -18,6 +19,14 @@ def new_temporary(folder: Path) -> Path:
     """The path of a new temporary file in ``folder``, which is made if need be.  Raises :class:`OSError`."""
     folder.mkdir(parents=True, exist_ok=True)
     return folder / f".{os.getpid()}-{secrets.token_hex(8)}{_TEMPORARY_END}"
+
+
+def remove_temporary(path: Path) -> None:
+    """Delete an unfinished file, or a folder of copies, if it is still there."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def write_atomically(path: Path, data: bytes) -> None:

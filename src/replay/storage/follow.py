@@ -102,9 +102,10 @@ def _stamp(one: Found) -> Stamp:
     if isinstance(one, PassedOver):
         return (one.reason,)
     try:
-        return one.status()
+        now = one.status()
     except OSError as error:
         return (error.errno,)
+    return now if now.told else (object(),)
 
 
 def _news(report: IngestReport, memory: Memory) -> IngestReport:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from replay.storage.candidates import Found
+from replay.storage.candidates import Found, is_remote
 from replay.storage.commits import Commits, clear_leftovers, sound_snapshot
 from replay.storage.layout import create
 from replay.storage.ledger import Ledger, Snapshot
@@ -73,7 +73,8 @@ def _known(whole: Snapshot, before: Snapshot, one: Found, followed: Mapping[str,
         reading = None  # its beginning is missing
     stored = whole.readings.get(one.source)
     return Known(
-        growing=None if followed is None else followed[one.source].growing,
+        # Every copy of a remote file is another file.
+        growing=None if followed is None or is_remote(one) else followed[one.source].growing,
         reading=reading,
         lost=stored.last if stored is not None and stored.last.read and reading is None else None,
         last_sequence=whole.last_sequence.get(one.source, -1),

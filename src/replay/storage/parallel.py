@@ -53,7 +53,7 @@ class Work:
             return 0
         last = self.known.last
         if last is None:
-            return now.size
+            return max(now.size, 0)
         return 0 if unchanged(self.found, self.known, now) else max(now.size - last.end, 0)
 
 

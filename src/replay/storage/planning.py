@@ -98,7 +98,7 @@ class CannotReadError(Exception):
 def unchanged(candidate: Candidate, known: Known, now: FileStatus) -> bool:
     """Whether ``now``, without a look into the file, tells that nothing in ``candidate`` is new."""
     last = known.last
-    if last is None or candidate.portable or _renamed(candidate, last):
+    if last is None or not now.told or candidate.portable or _renamed(candidate, last):
         return False
     return now.version == (last.size, last.mtime_ns, last.inode)
 
@@ -236,6 +236,15 @@ def _recognise(candidate: Candidate) -> tuple[Parser, float]:
         message = f"a parser failed when it was asked for this file, please report it ({type(error).__name__}: {error})"
         raise CannotReadError(message, problem(ProblemKind.INVALID, message)) from error
     return detection.parser, detection.confidence
+
+
+def look_at_beginning(candidate: Candidate, known: Known) -> None:
+    """Raise :class:`CannotReadError` when the beginning tells that the rest need not be copied.
+
+    Checkpoints lie beside logs, and are large.  Of a text more may have to be seen.
+    """
+    if known.last is None and _is_bystander(candidate) and b"\0" in sample(candidate.path).head:
+        _recognise(candidate)
 
 
 def _is_bystander(candidate: Candidate) -> bool:

@@ -10,7 +10,7 @@ from replay.storage.candidates import Candidate, FileStatus, PassedOver
 from replay.storage.errors import StoreError
 from replay.storage.fingerprint import BLOCK_BYTES, WholeBlocks, fingerprint
 from replay.storage.ledger import Entry, Part, state_as_json, total_coverage
-from replay.storage.planning import CannotReadError, Known, Plan, plan, unchanged
+from replay.storage.planning import CannotReadError, Known, Plan, look_at_beginning, plan, unchanged
 from replay.storage.record_parts import RecordParts, stored
 from replay.storage.reports import SourceReport, Status
 from replay_parsers.files import GZIP_MAGIC
@@ -47,15 +47,18 @@ def read(
     reason = "was replaced while it was read, three times; try again later"
     for _ in range(_TRIES):
         try:
-            before = candidate.status()
-            how = None if unchanged(candidate, known, before) else plan(candidate, known, before)
-            if how is None:
+            if unchanged(candidate, known, candidate.status()):
                 return _unchanged(candidate.source, known, parts)
-            reading = _Reading(candidate, known, how, before, parts, commit)
-            reading.run(progress)
-            after = candidate.status()
-            if (after.device, after.inode) == (before.device, before.inode) and after.size >= before.size:
-                return reading.finish()
+            with candidate.at_hand(parts.writer.store, lambda part: look_at_beginning(part, known)) as here:
+                before = here.status()
+                how = plan(here, known, before)
+                if how is None:
+                    return _unchanged(candidate.source, known, parts)
+                reading = _Reading(here, known, how, before, parts, commit)
+                reading.run(progress)
+                after = here.status()
+                if (after.device, after.inode) == (before.device, before.inode) and after.size >= before.size:
+                    return reading.finish()
         except CannotReadError as error:
             report = _not_read(candidate.source, error.reason, error.problem, known, parts, commit)
             return replace(report, tried=error.tried)

@@ -11,9 +11,11 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from replay.storage import remote_sources
 from replay.storage.candidates import Candidate, Found, PassedOver, around_checkpoints, as_text, run_names
 from replay.storage.errors import StoreError
 from replay.storage.layout import FORMAT_FILE, is_url
+from replay.storage.urls import path_of_file_url, whole_url
 
 
 def find(paths: Iterable[str | Path], run: str | None = None) -> list[Found]:
@@ -23,7 +25,7 @@ def find(paths: Iterable[str | Path], run: str | None = None) -> list[Found]:
     """
     found: dict[str, Found] = {}
     for given in paths:
-        for one in _under(Path(given), run):
+        for one in _under(given, run):
             found.setdefault(one.source, one)
     return list(found.values())
 
@@ -54,12 +56,15 @@ def builtin() -> list[Found]:
     ]
 
 
-def _under(given: Path, run: str | None) -> Iterator[Found]:
-    if is_url(given) and not path_exists(given):
-        yield PassedOver(
-            source=str(given), reason="only local files can be read: copy it here first", failure=True, exists=False
-        )
-        return
+def _under(place: str | Path, run: str | None) -> Iterator[Found]:
+    given = Path(place)
+    if is_url(place) and not path_exists(given):
+        url = whole_url(place)
+        here = path_of_file_url(url)
+        if here is None:
+            yield from remote_sources.under(url, run)
+            return
+        given = here
     mode, problem = _mode(given)
     if problem is not None:
         yield problem
