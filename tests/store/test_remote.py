@@ -568,6 +568,17 @@ class TestTheWeb:
             assert "word" not in repr(said)
             assert "abc" not in repr(said)
 
+    def test_a_server_that_gives_no_ranges_is_enough(self, store: EventStore, logs: Path, web: str) -> None:
+        text = toy.log(*toy.losses(0, 80_000))
+        assert len(text) > 5 << 20, "longer than what fsspec reads at once"
+        (logs / "a.log").write_text(text)
+        url = f"{web}/a.log"
+        assert store.ingest([url]).sources[0].coverage.records == 80_000
+        one = remote.find(url)
+        assert one._has_ends_of(logs / "a.log")
+        (logs / "b.log").write_text("another" + text)
+        assert not one._has_ends_of(logs / "b.log")
+
     def test_what_is_not_there_is_told_from_who_does_not_answer(self, store: EventStore, web: str) -> None:
         absent = store.ingest([f"{web}/absent.log"]).sources[0]
         assert absent.reason == "no such file or folder"

@@ -170,7 +170,7 @@ class Remote:
 
     def _pieces(self) -> Generator[bytes]:
         system, _ = file_system(self.url)
-        with _faults_told(self.url, system), system.open(self.path, "rb") as stream:
+        with _faults_told(self.url, system), _stream(system, self.path) as stream:
             size = LOOK_BYTES
             while piece := stream.read(size):
                 yield piece
@@ -178,14 +178,25 @@ class Remote:
 
     def _has_ends_of(self, copy: Path) -> bool:
         system, _ = file_system(self.url)
-        with copy.open("rb") as here, _faults_told(self.url, system), system.open(self.path, "rb") as there:
-            for start in (0, max(0, copy.stat().st_size - _ENDS_BYTES)):
-                here.seek(start)
-                there.seek(start)
-                expected = here.read(_ENDS_BYTES)
-                if there.read(len(expected)) != expected:
+        with copy.open("rb") as here, _faults_told(self.url, system):
+            beginning = here.read(_ENDS_BYTES)
+            with _stream(system, self.path) as there:
+                if there.read(len(beginning)) != beginning:
                     return False
-        return True
+            start = here.seek(max(0, copy.stat().st_size - _ENDS_BYTES))
+            end = here.read()
+            with system.open(self.path, "rb") as there:
+                try:
+                    there.seek(start)
+                    return bool(there.read(len(end)) == end)
+                except ValueError:  # a web server that gives files only from their beginning
+                    return True
+
+
+def _stream(system: Any, path: str) -> Any:
+    """``path``, opened to be read once from its beginning."""
+    # On the web ranges would be asked for otherwise, and not every server gives them.
+    return system.open(path, "rb", **({"block_size": 0} if "http" in system.protocol else {}))
 
 
 def find(url: str, path: str | None = None) -> Remote:
