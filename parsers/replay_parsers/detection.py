@@ -34,6 +34,7 @@ BUILT_IN = (
     "replay_parsers.trainers.nemo",
     "replay_parsers.trainers.nanotron",
     "replay_parsers.trainers.nanogpt",
+    "replay_parsers.trainers.clu",
     "replay_parsers.trainers.deepspeed",
     "replay_parsers.trainers.json_lines",
     "replay_parsers.trainers.csv_log",

@@ -2,8 +2,8 @@
 
     10/17/2025 16:31:56 [INFO|DP=0|PP=0|TP=0]: iteration: 327281 / 378950 | lm_loss: 2.38 | tokens_per_sec: 22.8K
 
-Numbers are printed in three digits with a letter for thousands (K), millions (M) and so on; the dates put the month
-first.
+Numbers are printed in three digits with a letter for thousands (K), millions (M) and so on, infinity with the largest
+of them (infE); the dates put the month first.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from replay_parsers.trainers.one_line import Report, one_line_parser
 
 _HEADER = re.compile(r"iteration: {1,8}(\d{1,18}) {0,8}/ {0,8}\d{1,18} {1,8}\| ")
 _DATE = re.compile(r"(\d\d)/(\d\d)/(\d{4}) (\d\d):(\d\d):(\d\d)")
-_MAGNITUDES = {"K": "e3", "M": "e6", "G": "e9", "B": "e9", "T": "e12", "P": "e15"}
+_MAGNITUDES = {"K": "e3", "M": "e6", "G": "e9", "B": "e9", "T": "e12", "P": "e15", "E": "e18"}
 
 
 def read_line(text: str) -> Report | None:
@@ -41,6 +41,8 @@ def parse_abbreviated(text: str) -> float | None:
     >>> parse_abbreviated("85.8G"), parse_abbreviated("2.38")
     (85800000000.0, 2.38)
     """
+    if text in ("infE", "-infE"):
+        return float(text[:-1])
     exponent = _MAGNITUDES.get(text[-1:])
     # Read with its exponent, for a product would be rounded twice.
     return parse_number(text if exponent is None else text[:-1] + exponent)

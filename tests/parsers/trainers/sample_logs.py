@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from replay_parsers.parser import Parser
 from replay_parsers.trainers import (
+    clu,
     composer,
     composer_file,
     csv_log,
@@ -182,6 +183,19 @@ SAMPLE_LOGS: dict[str, SampleLog] = {
         ),
         "loss",
         {0: 10.5, 1: 10.25, 2: 10.0},
+    ),
+    "clu": SampleLog(
+        clu.PARSER,
+        _lines(
+            "I0721 15:57:42.774310 1406 logging_writer.py:72] Hyperparameters: {'lr': 0.001}",
+            *(
+                f"I0721 15:57:{step}.774310 1406 logging_writer.py:48] [{step}] learning_rate=0.001, train/loss={loss}"
+                for step, loss in ((10, 2.5), (20, 2.25), (30, 2.0))
+            ),
+            "I0721 15:57:59.774310 1406 logging_writer.py:64] [30] Got texts: {'note': 'a=1'}.",
+        ),
+        "train/loss",
+        {10: 2.5, 20: 2.25, 30: 2.0},
     ),
     "deepspeed": SampleLog(
         deepspeed.PARSER,

@@ -9,7 +9,7 @@ import pytest
 from log_reading import ReadText, of_kind, read_growing, rows, values
 
 from replay_parsers.detection import detect
-from replay_parsers.trainers import composer, composer_file, key_value, nanogpt, nanotron, nemo, olmo, torchtitan
+from replay_parsers.trainers import clu, composer, composer_file, key_value, nanogpt, nanotron, nemo, olmo, torchtitan
 
 
 class TestTorchtitan:
@@ -291,6 +291,20 @@ class TestNanotron:
         assert values(read, "tokens_per_sec") == {327281: 22800}
         assert values(read, "lr") == {327281: 1e-05}
         assert set(read.scalars.wall_time.tolist()) == {1_760_718_716_000_000}
+
+    @pytest.mark.parametrize(("printed", "value"), [("infE", math.inf), ("1.23E", 1.23e18), ("-infE", -math.inf)])
+    def test_a_loss_beyond_all_letters(self, read_text: ReadText, printed: str, value: float) -> None:
+        read = read_text(nanotron.PARSER, f"x: iteration: 12 / 100 | lm_loss: {printed} | grad_norm: 1.25\n")
+        assert values(read, "lm_loss") == {12: value}
+        assert len(of_kind(read, "nan_loss")) == math.isinf(value)
+
+
+class TestCLU:
+    def test_nan_and_collections(self, read_text: ReadText) -> None:
+        line = "I0721 15:57:42.774310 1406 logging_writer.py:48] [7] "
+        read = read_text(clu.PARSER, f"{line}loss=nan, lr=1e-05\n{line}collection=eval loss=2.5, shape=[1 2]\n")
+        assert [event.step for event in of_kind(read, "nan_loss")] == [7]
+        assert (values(read, "lr"), values(read, "eval/loss")) == ({7: 1e-05}, {7: 2.5})
 
 
 class TestNanoGPTAndKin:
