@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from log_reading import ReadText, of_kind, read_growing, read_path, rows, values
 
+from replay_parsers.detection import UnknownFormatError, detect
 from replay_parsers.records import ProblemKind
 from replay_parsers.trainers import huggingface, json_lines, trainer_state
 from replay_parsers.trainers.huggingface import parse_dictionary
@@ -97,6 +98,32 @@ class TestGotcha14TrainerState:
         columns = json.dumps({"step": [1, 2], "loss": [2.5, 2.25], "name": "x"})
         for text in (listed, columns):
             assert values(read_text(trainer_state.PARSER, text), "loss") == {1: 2.5, 2: 2.25}
+
+
+class TestExportsOfTensorBoard:
+    def test_rows_of_one_tag_are_named_by_the_file(self, tmp_path: Path) -> None:
+        path = tmp_path / "run-a-tag-train_loss.json"
+        path.write_text("[[1700000000.5, 10, 2.5], [1700000001.5, 20, NaN], [1700000002.5, 30, 2.0]]")
+        assert detect(path).parser is trainer_state.PARSER
+        read = read_path(trainer_state.PARSER, path)
+        assert (values(read, "train_loss")[10], values(read, "train_loss")[30]) == (2.5, 2.0)
+        assert [event.step for event in of_kind(read, "nan_loss")] == [20]
+        assert read.scalars.wall_time.tolist()[0] == 1_700_000_000_500_000
+
+    def test_all_tags_in_one_file(self, tmp_path: Path) -> None:
+        rows_of = {"train/loss": [[1700000000.5, step, 2.5] for step in range(3)], "lr": [[1700000000.5, 0, 1e-3]]}
+        path = tmp_path / "all_scalars.json"
+        path.write_text(json.dumps(rows_of))
+        assert detect(path).parser is trainer_state.PARSER
+        read = read_path(trainer_state.PARSER, path)
+        assert (values(read, "train/loss"), values(read, "lr")) == ({0: 2.5, 1: 2.5, 2: 2.5}, {0: 1e-3})
+
+    @pytest.mark.parametrize("text", ["[[1, 2, 3]]", '{"a": [[1, 2]]}', "[[17000000000, 1, 2]]"])
+    def test_other_tables_of_numbers_are_none(self, tmp_path: Path, text: str) -> None:
+        path = tmp_path / "x.json"
+        path.write_text(text)
+        with pytest.raises(UnknownFormatError):
+            detect(path)
 
 
 class TestGotcha14Console:
