@@ -35,7 +35,7 @@ from replay_parsers.detection import join
 from replay_parsers.files import sample
 from replay_parsers.parser import Request, Sample
 from replay_parsers.records import EventKind, Evidence, ProblemKind, Records, TimePrecision
-from replay_parsers.tensorboard import PARSER, buffers, recognise
+from replay_parsers.tensorboard import PARSER, buffers, recognise, spare
 from replay_parsers.tensorboard import metadata as metadata_module
 
 Read = Callable[..., Records]
@@ -181,6 +181,7 @@ def test_memory_of_a_piece_is_used_again_only_when_nobody_holds_the_piece(
 ) -> None:
     monkeypatch.setattr(buffers, "ROWS_A_PIECE", 100)
     monkeypatch.setattr(buffers, "_SPARE_ROWS", 10)
+    monkeypatch.setattr(spare, "SPARE_BYTES", -1)  # no memory is of this length, so none is handed on
     path = tmp_path / "events"
     path.write_bytes(version() + b"".join(scalar_record("a", step, step) for step in range(1000)))
     request = Request(path=path, source="events", run="run")
@@ -197,6 +198,29 @@ def test_memory_of_a_piece_is_used_again_only_when_nobody_holds_the_piece(
     assert [step[-1] for step in held] == [99, 399, 499]
     part_of_one = [piece.scalars.value[40:60:5] for piece in PARSER.read(request)]
     assert [part.tolist() for part in part_of_one[:2]] == [[40, 45, 50, 55], [140, 145, 150, 155]]
+
+
+def test_small_files_share_memory_but_never_what_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(buffers, "ROWS_A_PIECE", 100)
+    monkeypatch.setattr(spare, "_spare", [])
+    paths = [tmp_path / f"events-{number}" for number in range(6)]
+    for number, path in enumerate(paths):
+        path.write_bytes(version() + b"".join(scalar_record(f"tag{number}", step, number) for step in range(150)))
+    requests = [Request(path=path, source=str(path), run="run") for path in paths]
+
+    one_by_one = [join(list(PARSER.read(request))) for request in requests]
+    assert len(spare._spare) == 2, "one for the bytes of a file, one for its columns"
+    readings = [PARSER.read(request) for request in requests]
+    in_turn = [[next(reading) for reading in readings] for _ in range(2)]
+    left_off = PARSER.read(requests[0])
+    next(left_off)
+    left_off.close()
+    for number, records in enumerate(one_by_one):
+        assert set(records.scalars.value.tolist()) == {float(number)}
+        assert records.scalars.tags == (f"tag{number}",)
+        for first, pieces in zip((0, 100), in_turn, strict=True):
+            assert pieces[number].scalars.value.tolist() == [float(number)] * min(100, 150 - first)
+            assert pieces[number].scalars.step.tolist() == list(range(first, min(first + 100, 150)))
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from Linux's /proc")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from replay_parsers.records import Scalars
-from replay_parsers.tensorboard import layout
+from replay_parsers.tensorboard import layout, spare
 from replay_parsers.tensorboard.layout import (
     COUNTS,
     FORM,
@@ -77,7 +77,7 @@ class Columns:
     def _allocate(self, capacity: int) -> None:
         # Memory that is not written to costs nothing, so a generous estimate does no harm.
         self._capacity = capacity
-        self._memory = np.empty(capacity * _ROW_BYTES, np.uint8)
+        self._memory = spare.borrow(capacity * _ROW_BYTES)
         job, address = self._job, address_of(self._memory)
         for field, kind in _COLUMNS.items():
             job[field] = address
@@ -96,20 +96,23 @@ class Columns:
 
     def grow(self) -> None:
         """Double the room, keeping the rows; beyond what a piece needs only for an event that needs more."""
-        before, room, enough = self._arrays(self._memory), self._capacity, ROWS_A_PIECE + _SPARE_ROWS
+        memory, room, enough = self._memory, self._capacity, ROWS_A_PIECE + _SPARE_ROWS
+        before = self._arrays(memory)
         doubled = 2 * room + _SPARE_ROWS
         self._allocate(min(doubled, enough) if room < enough else doubled)
         for old, new in zip(before, self._arrays(self._memory), strict=True):
             new[: len(old)] = old
+        spare.give_back(memory)
 
     def take(self, tags: tuple[str, ...]) -> Scalars:
         """The rows written so far, which become the caller's."""
         rows = self._job[layout.ROWS]
-        lent = _Lent(self._memory)
-        self._lent = weakref.ref(lent)
-        columns = [column[:rows] for column in self._arrays(np.asarray(lent))]
-        if 4 * rows <= self._capacity:
-            columns = [column.copy() for column in columns]
+        if 4 * rows <= self._capacity or spare.is_handed_on(self._memory):
+            columns = [column[:rows].copy() for column in self._arrays(self._memory)]
+        else:
+            lent = _Lent(self._memory)
+            self._lent = weakref.ref(lent)
+            columns = [column[:rows] for column in self._arrays(np.asarray(lent))]
         step, wall_time, value, tag, segment = columns
         return Scalars(tags=tags, tag=tag, segment=segment, step=step, wall_time=wall_time, value=value)
 
@@ -120,7 +123,12 @@ class Columns:
         """
         self._job[layout.ROWS] = 0
         if self._capacity < ROWS_A_PIECE + _SPARE_ROWS or (self._lent is not None and self._lent() is not None):
+            self.close()
             self._allocate(ROWS_A_PIECE + _SPARE_ROWS)
+
+    def close(self) -> None:
+        """Hand the memory on, once everything was taken."""
+        spare.give_back(self._memory)
 
 
 class TagTable:

@@ -59,7 +59,11 @@ def read(request: Request) -> Iterator[Records]:
     Raises :class:`OSError` when the file cannot be opened.
     """
     with open_bytes(request.path, request.watch) as stream:
-        yield from Reading(request, stream).pieces()
+        reading = Reading(request, stream)
+        try:
+            yield from reading.pieces()
+        finally:
+            reading.close()
 
 
 def _bytes_ahead(stream: BinaryIO, start: int) -> int:
@@ -95,6 +99,11 @@ class Reading:
         if "tags" in state:
             self._tags.restore(state)
             self._job[layout.SEGMENT] = int(state["segment"])
+
+    def close(self) -> None:
+        """Hand the memory on to the next reading."""
+        self._columns.close()
+        self._window.close()
 
     # -- the loop ------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from replay_parsers.tensorboard import spare
 from replay_parsers.tensorboard.buffers import address_of
 from replay_parsers.tensorboard.layout import PADDING
 
@@ -66,10 +67,15 @@ class Window:
         return self._memory[begin - self._address : end - self._address].tobytes()
 
     def _reserve(self, capacity: int) -> None:
-        memory = np.empty(capacity + PADDING, np.uint8)
+        memory = spare.borrow(capacity + PADDING)
         memory[: self._count] = self._memory[: self._count]
+        spare.give_back(self._memory)
         self._memory = memory
         self._address = address_of(memory)
+
+    def close(self) -> None:
+        """Hand the memory on, once nothing in it is needed any more."""
+        spare.give_back(self._memory)
 
     def _go_to(self, offset: int) -> None:
         if offset == 0:
