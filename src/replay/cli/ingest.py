@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -92,6 +93,7 @@ def _follow(
     from replay.storage.reports import IngestReport
 
     latest: dict[str, int] = {}
+    others: dict[str, Counter[str]] = {}
     with _until_asked_to_stop() as stop:
         for report in store.follow(paths, run=run, interval=interval, idle=idle, stop=stop):
             if as_json:
@@ -102,8 +104,12 @@ def _follow(
                 ingest_report.show_news(report)
             sys.stdout.flush()
             latest |= {one.source: IngestReport([one]).exit_code for one in report.sources}
+            for one in report.sources:
+                before = others.get(one.source, Counter()) if one.status == "extended" else Counter[str]()
+                others[one.source] = before + Counter(one.coverage.other)
     if not as_json:
         print(f"followed {len(latest)} sources into {store.folder}", file=sys.stderr)
+        ingest_report.show_left_out(others.values(), sys.stderr)
     return max(latest.values(), default=0)
 
 

@@ -7,11 +7,13 @@ what was lost.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import TextIO
 
+from replay.cli import left_out
 from replay.output import plain, print_json, visible
 from replay.storage.reports import IngestReport, Progress, ProgressCallback, SourceReport
 from replay_parsers.records import Problem, ProblemKind
@@ -55,11 +57,18 @@ def show(reports: Sequence[IngestReport], *, as_json: bool, folder: Path) -> Non
         return
     _print_sources(sources, notes)
     print(_summary(sources, folder))
+    show_left_out([source.coverage.other for source in sources])
 
 
 def show_news(report: IngestReport) -> None:
     """Print what one look of a follower found."""
     _print_sources(report.sources, report.notes)
+
+
+def show_left_out(others: Iterable[Mapping[str, int]], stream: TextIO | None = None) -> None:
+    """Print what the sources held beside what was kept, summed by kind."""
+    for line in left_out.closing_lines(others):
+        print(line, file=stream)
 
 
 def as_json_document(reports: Sequence[IngestReport], folder: Path) -> dict[str, object]:
@@ -90,6 +99,7 @@ def _line(source: SourceReport) -> str:
         facts.append(f"as {source.format} (confidence {source.confidence:.2f})")
     if coverage.not_understood:
         facts.append(f"{coverage.not_understood:,} not understood")
+    facts += left_out.not_understood(coverage)
     if coverage.lost_bytes or coverage.lost_records:
         facts.append(f"lost {coverage.lost_bytes:,} bytes, {coverage.lost_records:,} records")
     if source.findings:
@@ -111,9 +121,14 @@ def _summary(sources: Sequence[SourceReport], folder: Path) -> str:
         counts[source.status] = counts.get(source.status, 0) + 1
     told = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
     unknown = [source for source in sources if source.tried]
-    unclear = sum(source.coverage.not_understood > 0 or bool(source.problems) for source in sources)
+    unclear = sum(_is_unclear(source) for source in sources)
     rest = f"; {unclear} with something not understood or not readable" if unclear else ""
     return f"{len(sources)} sources in {folder}: {told or 'none found'}{rest}{_not_recognised(unknown)}"
+
+
+def _is_unclear(source: SourceReport) -> bool:
+    coverage = source.coverage
+    return coverage.not_understood > 0 or bool(source.problems or left_out.not_understood(coverage))
 
 
 def _not_recognised(unknown: Sequence[SourceReport]) -> str:

@@ -1,0 +1,118 @@
+"""What `replay ingest` says of what it read: nothing that was left out looks as if it were kept."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from replay.cli import left_out
+from replay.cli import replay as command_line
+from replay_parsers.records import Coverage
+
+PROGRAM = [sys.executable, "-c", "from replay.cli import main; main()"]
+
+
+@pytest.fixture
+def ingest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs `replay ingest` in this process, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: CliRunner().invoke(command_line, ["ingest", *map(str, arguments)])
+
+
+def half_understood(path: Path, understood: int, not_understood: int) -> None:
+    lines = [json.dumps({"step": step, "loss": 2.5}) for step in range(understood)]
+    lines += [json.dumps({"foo": number, "bar": 1.5}) for number in range(not_understood)]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def event_file(folder: Path) -> None:
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary
+    from tensorboard.summary.writer.record_writer import RecordWriter
+
+    folder.mkdir()
+    with (folder / "events.out.tfevents.1600000000.host").open("wb") as stream:
+        writer = RecordWriter(stream)
+        writer.write(Event(wall_time=1.6e9, file_version="brain.Event:2").SerializeToString())
+        for step in range(6):
+            histograms = [Summary.Value(tag=f"weights/{layer}", histo=HistogramProto(num=3)) for layer in range(4)]
+            summary = Summary(value=[Summary.Value(tag="loss", simple_value=1.5), *histograms])
+            writer.write(Event(wall_time=1.6e9 + step, step=step, summary=summary).SerializeToString())
+        writer.write(Event(wall_time=1.7e9, graph_def=b"\x08\x01").SerializeToString())
+
+
+def test_records_that_were_not_understood_are_told_of_their_file_and_in_all(ingest: Any, tmp_path: Path) -> None:
+    half_understood(tmp_path / "mostly.jsonl", 100, 1900)
+    half_understood(tmp_path / "partly.jsonl", 100, 7)
+    half_understood(tmp_path / "clean.jsonl", 100, 0)
+    for _ in range(2):
+        lines = ingest("mostly.jsonl", "partly.jsonl", "clean.jsonl").stdout.splitlines()
+        mostly, partly, clean, summary, closing = lines
+        assert "100 records" in mostly
+        assert mostly.endswith(", 1,900 records without a step or a loss")
+        assert partly.endswith(", 7 records without a step or a loss")
+        assert "without" not in clean
+        assert summary.endswith("; 2 with something not understood or not readable")
+        assert closing == "left out: records without a step or a loss (1,907)"
+
+
+def test_what_is_no_scalar_is_summed_over_all_files(ingest: Any, tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        event_file(tmp_path / name)
+    lines = ingest("a", "b", "c").stdout.splitlines()
+    assert len(lines) == 5, "a line a file, the sum of them, and once what they held besides"
+    assert "not understood" not in lines[3]
+    assert lines[4] == "left out: histogram (72), graph (3)"
+
+
+def test_of_a_clean_file_nothing_is_left_out(ingest: Any, tmp_path: Path) -> None:
+    half_understood(tmp_path / "clean.jsonl", 100, 0)
+    shown = ingest("clean.jsonl").stdout
+    assert len(shown.splitlines()) == 2
+    assert "left out" not in shown
+
+
+def test_a_follower_tells_in_the_end_what_it_left_out(tmp_path: Path) -> None:
+    half_understood(tmp_path / "a.jsonl", 10, 3)
+    command = [*PROGRAM, "ingest", "--follow", "--interval", "0.05", "--idle", "1", str(tmp_path / "a.jsonl")]
+    with subprocess.Popen(
+        [*command, "--store", str(tmp_path / "s")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as follower:
+        assert follower.stdout is not None
+        assert "3 records without a step or a loss" in follower.stdout.readline()
+        with (tmp_path / "a.jsonl").open("a") as stream:
+            stream.write('{"foo": 1}\n{"foo": 2}\n{"step": 10, "loss": 1.0}\n')
+        told = follower.communicate()[1]
+    assert "left out: records without a step or a loss (5)\n" in told
+
+
+def test_what_is_kept_or_said_twice_is_not_called_left_out() -> None:
+    others = [
+        {"sentence understood": 9, "log line": 2, "image": 3},
+        {"text: config": 4, "text: samples": 5, "hparams: session": 1, "timers, rules and progress bars": 2_000},
+    ]
+    assert left_out.closing_lines(others) == [
+        "left out: image (3)",
+        "kept as the run's settings: text (9, the first of each tag), hparams (1)",
+        "nothing to keep: timers, rules and progress bars (2,000)",
+    ]
+
+
+def test_what_another_parser_counts_is_left_out_and_shown_without_controls() -> None:
+    assert left_out.closing_lines([{"\x1b[2Jodd: a": 1, "\x1b[2Jodd: b": 1}]) == ["left out: \\x1b[2Jodd (2)"]
+    many = left_out.closing_lines([{f"kind {number:02}: x": 1 + number for number in range(30)}])
+    assert len(many) == 1
+    assert many[0].startswith("left out: kind 29 (30), kind 28 (29), ")
+    assert many[0].endswith("kind 20 (21), 20 more kinds, which --json lists")
+
+
+def test_a_record_too_long_to_read_is_not_understood() -> None:
+    assert left_out.not_understood(Coverage(other={"record over 1024 MiB": 1, "histogram: a": 2})) == [
+        "1 record over 1024 MiB"
+    ]
