@@ -6,6 +6,7 @@ import gzip
 import random
 import struct
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from event_file_writer import (
@@ -178,20 +179,74 @@ def test_two_files_spliced_together_are_read_as_one(read_event_file: Read) -> No
     assert not records.problems
 
 
-def test_a_length_beyond_the_file_with_a_good_checksum_is_cut_off(read_event_file: Read) -> None:
-    for length in (10**6, 2**40, 2**63 - 1):
-        header = struct.pack("<Q", length)
-        records = read_event_file(FILE + header + struct.pack("<I", masked(crc32c(header))) + b"abc")
-        assert steps(records) == list(range(10))
-        assert kinds(records) == [ProblemKind.TRUNCATED]
-        assert records.end == len(FILE)
+def header_of(length: int) -> bytes:
+    """The header of a record of that many bytes, its checksum good."""
+    packed = struct.pack("<Q", length)
+    return packed + struct.pack("<I", masked(crc32c(packed)))
 
 
-def test_a_length_that_no_file_has_is_damage_although_its_checksum_holds(read_event_file: Read) -> None:
-    header = struct.pack("<Q", 2**63)
-    records = read_event_file(version() + header + struct.pack("<I", masked(crc32c(header))) + b"abc" + ROWS[0])
+LENGTHS_BEYOND_THE_FILE = [10**6, 2**26, 2**27 - 17, 2**27, 2**28, 2**31 - 1]
+
+
+@pytest.mark.parametrize("length", LENGTHS_BEYOND_THE_FILE)
+def test_a_length_beyond_the_file_with_a_good_checksum_is_cut_off(read_event_file: Read, length: int) -> None:
+    records = read_event_file(FILE + header_of(length) + b"abc")
+    assert steps(records) == list(range(10))
+    (problem,) = records.problems
+    assert problem.kind is ProblemKind.TRUNCATED
+    assert f"15 bytes into a record of {length + 16}" in problem.message
+    assert records.end == len(FILE)
+
+
+@pytest.mark.parametrize("length", LENGTHS_BEYOND_THE_FILE)
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "compressed"])
+def test_a_length_beyond_the_file_hides_no_record_that_follows(
+    read_event_file: Read, monkeypatch: pytest.MonkeyPatch, length: int, pack: Callable[[bytes], bytes]
+) -> None:
+    monkeypatch.setattr(window_module, "READ_BYTES", 4096)
+    rows = [scalar_record("loss", step, step / 4) for step in range(1000)]
+    before = version() + b"".join(rows[:400])
+    # Two more that are not whole come first, and what lies between is wider than the window.
+    gap = header_of(length) + header_of(200) + header_of(2**30) + bytes(9000)
+    records = read_event_file(pack(before + gap + b"".join(rows[400:])))
+    assert steps(records) == list(range(1000))
+    (problem,) = records.problems
+    assert (problem.kind, problem.offset) == (ProblemKind.CORRUPT, len(before))
+    assert (problem.lost_bytes, problem.lost_records) == (len(gap), 1)
+    assert f"never finished, and others follow it at byte {len(before) + len(gap)}" in problem.message
+
+
+@pytest.mark.parametrize("length", [2**31, 2**40, 2**62, 2**63 - 1, 2**63])
+def test_a_length_that_no_message_has_is_damage_although_its_checksum_holds(read_event_file: Read, length: int) -> None:
+    records = read_event_file(version() + header_of(length) + b"abc" + ROWS[0])
     assert steps(records) == [0]
-    assert kinds(records) == [ProblemKind.CORRUPT]
+    (problem,) = records.problems
+    assert (problem.kind, problem.offset, problem.lost_bytes) == (ProblemKind.CORRUPT, HEADER, 15)
+
+
+def test_a_long_record_waits_until_it_is_whole_and_none_is_given_up_that_gets_whole(
+    read_event_file: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(window_module, "READ_BYTES", 4096)
+    monkeypatch.setattr(reader, "LONGEST_RECORD", 20_000)
+    long_record = record(event(bytes_field(4, random.Random(4).randbytes(50_000))))
+    never_finished = header_of(30_000) + bytes(500)
+    content = version() + ROWS[0] + long_record + ROWS[1] + never_finished + ROWS[2] + long_record + ROWS[3]
+    whole = read_event_file(content)
+    assert steps(whole) == [0, 1, 2, 3]
+    assert whole.coverage.other == {"record over 0 MiB": 2}
+
+    rng = random.Random(5)
+    for _ in range(20):
+        ends = sorted(rng.sample(range(len(content)), 6))
+        found: list[int] = []
+        start, state = 0, dict[str, Any]()
+        for end in [*ends, len(content)]:
+            records = read_event_file(content[:end], start=start, state=state)
+            found += steps(records)
+            start, state = records.end, dict(records.state)
+        assert found == steps(whole)
+        assert start == len(content)
 
 
 def test_many_damaged_places_are_told_one_by_one_up_to_a_bound_and_then_summed_up(read_event_file: Read) -> None:

@@ -96,7 +96,8 @@ class Entry:
             folder = writable_cache()
             notice = _Notice(folder, self._part)
             try:
-                with event.install_listener("numba:compile", notice):
+                # Its own library is compiled along the way, so that NUMBA_DISABLE_JIT must not hold for that either.
+                with _settings(DISABLE_JIT=0), event.install_listener("numba:compile", notice):
                     self._compile(folder)
             finally:
                 notice.cancel()

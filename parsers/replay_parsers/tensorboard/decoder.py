@@ -18,6 +18,7 @@ from replay_parsers.tensorboard.layout import (
     FRAME_BYTES,
     GOING_ON,
     HEADER_BYTES,
+    LONGEST_MESSAGE,
     NEED_INPUT,
     PIECE_FULL,
     ROW_LIMIT,
@@ -30,8 +31,9 @@ from replay_parsers.tensorboard.tags import hash_tags
 
 @inlined
 def header_holds(position: int) -> bool:
-    """Whether the 12 bytes at ``position`` are a length that no file exceeds and its checksum."""
-    return load_i64(position) >= 0 and masked_checksum(position, 8) == load_u32(position + 8)
+    """Whether the 12 bytes at ``position`` are a length that a message can have and its checksum."""
+    length = load_i64(position)
+    return 0 <= length <= LONGEST_MESSAGE and masked_checksum(position, 8) == load_u32(position + 8)
 
 
 @inlined

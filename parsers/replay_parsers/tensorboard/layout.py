@@ -106,6 +106,9 @@ FOOTER_BYTES = 4
 FRAME_BYTES = HEADER_BYTES + FOOTER_BYTES
 """A record is its payload's length (8 bytes), the length's checksum (4), the payload, the payload's checksum (4)."""
 
+LONGEST_MESSAGE = (1 << 31) - 1
+"""Bytes of the longest protocol-buffer message that there can be: a header that states more is damaged."""
+
 VARINT, FIXED64, BYTES, GROUP, GROUP_END, FIXED32 = range(6)
 """The wire types of protocol buffers."""
 

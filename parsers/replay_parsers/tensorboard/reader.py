@@ -21,14 +21,13 @@ from replay_parsers.records import Coverage, Event, ProblemKind, Records, Run
 from replay_parsers.tensorboard import layout
 from replay_parsers.tensorboard.buffers import Columns, Job, TagTable
 from replay_parsers.tensorboard.damage import Ledger, Resynchronisation, cut_off_message, zeros_message
-from replay_parsers.tensorboard.entry_points import decode, extend_checksum, find_record, mask_checksum
+from replay_parsers.tensorboard.entry_points import decode, find_record
 from replay_parsers.tensorboard.layout import (
     BAD_HEADER,
     BAD_PAYLOAD,
     COLUMNS_FULL,
     CURSOR,
     FILLED,
-    FOOTER_BYTES,
     FRAME_BYTES,
     HEADER_BYTES,
     LAST_SEGMENT,
@@ -40,6 +39,7 @@ from replay_parsers.tensorboard.layout import (
     TAGS_FULL,
     VALUES_DONE,
 )
+from replay_parsers.tensorboard.long_records import find_whole_record, go_back, passed_if_whole, slide, stated_length
 from replay_parsers.tensorboard.messages import MalformedMessageError
 from replay_parsers.tensorboard.metadata import RunMetadata, plugin_name
 from replay_parsers.tensorboard.sessions import Sessions
@@ -183,10 +183,7 @@ class Reading:
 
     def _slide(self, keep_from: int, wanted: int = 0) -> bool:
         """Read on, keeping what lies from ``keep_from`` on, at which the cursor then stands."""
-        more = self._window.slide(keep_from, wanted)
-        self._job[CURSOR] = self._window.begin
-        self._job[FILLED] = self._window.filled
-        return more
+        return slide(self._window, self._job, keep_from, wanted)
 
     def _more_input(self) -> bool:
         """Make the next record complete; False at the end of the file."""
@@ -201,8 +198,7 @@ class Reading:
 
     def _record_length(self) -> int:
         """The length that the header at the cursor states."""
-        header = self._window.bytes_between(self._job[CURSOR], self._job[CURSOR] + 8)
-        return int.from_bytes(header, "little")
+        return stated_length(self._window, self._job)
 
     def _end_of_file(self, wanted: int) -> bool:
         """Judge the bytes that are left at the end; True when the reading goes on after all."""
@@ -214,14 +210,7 @@ class Reading:
             # A record that was cut off for good may be followed by those of a writer that appended to the file.
             found = find_record(cursor + 1, filled, 1)
             if found:
-                self._ledger.add(
-                    ProblemKind.CORRUPT,
-                    offset,
-                    f"a record of {wanted} bytes was never finished, and others follow it at byte "
-                    f"{self._window.offset_of(found)}",
-                    found - cursor,
-                    1,
-                )
+                self._give_up_unfinished(offset, wanted, self._window.offset_of(found))
                 self._job[CURSOR] = found
                 return True
         only_zeros = not self._window.bytes_between(cursor, filled).strip(b"\0")
@@ -229,45 +218,35 @@ class Reading:
         self._ledger.add(ProblemKind.TRUNCATED, offset, message)
         return False
 
-    def _pass_over(self, size: int) -> bool:
-        """Verify a record that is too long to decode, and go on after it; True unless the file ends within it."""
-        window, job = self._window, self._job
-        record = window.offset_of(job[CURSOR])
-        left = size - FRAME_BYTES
-        checksum = 0
-        job[CURSOR] += HEADER_BYTES
-        while left > 0:
-            if job[CURSOR] == job[FILLED] and not self._slide(job[CURSOR]):
-                break
-            here = min(left, job[FILLED] - job[CURSOR])
-            checksum = extend_checksum(checksum, job[CURSOR], here)
-            job[CURSOR] += here
-            left -= here
-        while job[FILLED] - job[CURSOR] < FOOTER_BYTES and self._slide(job[CURSOR]):
-            pass
-        stored = window.bytes_between(job[CURSOR], min(job[FILLED], job[CURSOR] + FOOTER_BYTES))
-        if left > 0 or len(stored) < FOOTER_BYTES:
-            message = cut_off_message(window.end_offset - record, size)
-            self._ledger.add(ProblemKind.TRUNCATED, record, message)
-            self._go_back(record)
-            return False
-        if mask_checksum(checksum) != int.from_bytes(stored, "little"):
-            self._go_back(record)
-            self._slide(job[CURSOR], READ_BYTES)
-            return self._resynchronise(BAD_PAYLOAD, size)
-        job[CURSOR] += FOOTER_BYTES
-        self._longer_records += 1
-        self._not_understood += 1
-        self._ledger.add(
-            ProblemKind.NOT_UNDERSTOOD,
-            record,
-            f"a record of {size} bytes, more than the {LONGEST_RECORD} that are decoded; its checksums hold",
-        )
-        return True
+    def _give_up_unfinished(self, record: int, size: int, found: int) -> None:
+        message = f"a record of {size} bytes was never finished, and others follow it at byte {found}"
+        self._ledger.add(ProblemKind.CORRUPT, record, message, found - record, 1)
 
-    def _go_back(self, offset: int) -> None:
-        self._window.restart(offset)
-        self._job[CURSOR] = self._job[FILLED] = self._window.begin
+    def _pass_over(self, size: int) -> bool:
+        """Go on after a record that is too long to decode, or after damage to it; True unless the file ends first."""
+        record = self._window.offset_of(self._job[CURSOR])
+        holds = passed_if_whole(self._window, self._job, size)
+        if holds:
+            self._longer_records += 1
+            self._not_understood += 1
+            self._ledger.add(
+                ProblemKind.NOT_UNDERSTOOD,
+                record,
+                f"a record of {size} bytes, more than the {LONGEST_RECORD} that are decoded; its checksums hold",
+            )
+            return True
+        end = self._window.end_offset
+        go_back(self._window, self._job, record)
+        if holds is not None:
+            self._slide(self._job[CURSOR], READ_BYTES)
+            return self._resynchronise(BAD_PAYLOAD, size)
+        found = find_whole_record(self._window, self._job, record + 1, end)
+        go_back(self._window, self._job, record if found is None else found)
+        if found is None:
+            self._ledger.add(ProblemKind.TRUNCATED, record, cut_off_message(end - record, size))
+            return False
+        self._give_up_unfinished(record, size, found)
+        return True
 
     # -- damage --------------------------------------------------------------------------------------------------
 
