@@ -221,6 +221,22 @@ def test_numbas_settings_are_as_before_after_compiling(monkeypatch: pytest.Monke
     assert (compilation.SETTINGS.DISABLE_JIT, compilation.SETTINGS.CACHE_DIR) == (1, "somewhere")
 
 
+def test_a_wish_not_to_compile_does_not_keep_from_reading(tmp_path: Path) -> None:
+    program = """
+        from replay_parsers.tensorboard.compilation import Entry
+
+        def largest(number: int) -> int:
+            return max(number, 3)
+
+        print(Entry(largest, "int64(int64)")(2))
+    """
+    settings = {"NUMBA_DISABLE_JIT": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, env=os.environ | settings
+    )
+    assert done.stdout == "3\n", done.stderr
+
+
 def test_telling_a_format_does_not_import_the_compiler() -> None:
     code = "import sys, replay_parsers.tensorboard; print('numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

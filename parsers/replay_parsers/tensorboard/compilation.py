@@ -96,7 +96,7 @@ class Entry:
             folder = writable_cache()
             notice = _Notice(folder, self._part)
             try:
-                # Its own library is compiled along the way, so that NUMBA_DISABLE_JIT must not hold for that either.
+                # numba compiles functions of its own along the way, which NUMBA_DISABLE_JIT would leave as they are.
                 with _settings(DISABLE_JIT=0), event.install_listener("numba:compile", notice):
                     self._compile(folder)
             finally:
