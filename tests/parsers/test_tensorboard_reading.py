@@ -260,6 +260,72 @@ def test_an_event_with_more_values_than_the_columns_have_room_for(read_event_fil
     assert scalars.tags == tuple(f"tag {k}" for k in range(5000))
 
 
+@pytest.fixture
+def event_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, list[Records]]:
+    """A file with one event of 5000 values and a text among others, read in pieces of some 110 rows."""
+    monkeypatch.setattr(buffers, "ROWS_A_PIECE", 100)
+    monkeypatch.setattr(buffers, "_SPARE_ROWS", 10)
+    path = tmp_path / "events"
+    values = [simple(f"tag {k % 500}", k) for k in range(5000)]
+    values.insert(250, text("config", "lr: 1"))
+    many = number_field(6, 1) + summary(*values[:3000]) + summary(*values[3000:])
+    before = b"".join(scalar_record("tag 7", step, -1.0) for step in range(30))
+    # The step stands behind the values, so that only the whole event tells it.
+    path.write_bytes(version() + before + record(many + event(step=31)) + scalar_record("tag 7", 32, 7.5))
+    return path, list(PARSER.read(Request(path=path, source="events", run="run")))
+
+
+def test_an_event_of_very_many_values_is_given_out_in_pieces_of_bounded_size(
+    event_in_pieces: tuple[Path, list[Records]],
+) -> None:
+    path, pieces = event_in_pieces
+    assert max(len(piece.scalars) for piece in pieces) == 110
+    assert [piece.start for piece in pieces] == [0, *(piece.end for piece in pieces[:-1])]
+    assert all(piece.start < piece.end for piece in pieces)
+    assert pieces[-1].end == path.stat().st_size
+    whole = join(pieces)
+    assert whole.scalars.value.tolist() == [*[-1.0] * 30, *range(5000), 7.5]
+    assert whole.scalars.step.tolist() == [*range(30), *[31] * 5000, 32]
+    assert not whole.problems
+    assert (whole.coverage.bytes_read, whole.coverage.other) == (path.stat().st_size, {"text: config": 1})
+
+
+def test_reading_goes_on_from_within_an_event(event_in_pieces: tuple[Path, list[Records]]) -> None:
+    path, pieces = event_in_pieces
+    whole = join(pieces)
+    read = 0
+    for piece in pieces:
+        read += len(piece.scalars)
+        state = json.loads(json.dumps(piece.state))
+        rest = join(list(PARSER.read(Request(path=path, source="s", run="r", start=piece.end, state=state))))
+        assert rest.scalars.value.tolist() == whole.scalars.value.tolist()[read:]
+        assert rest.scalars.step.tolist() == whole.scalars.step.tolist()[read:]
+        assert rest.end == whole.end
+
+
+def test_an_event_that_was_cut_off_or_damaged_after_a_part_of_it_was_read(
+    event_in_pieces: tuple[Path, list[Records]],
+) -> None:
+    path, pieces = event_in_pieces
+    content = path.read_bytes()
+    part = pieces[9]
+
+    def rest(changed: bytes, after: Records) -> Records:
+        path.write_bytes(changed)
+        request = Request(path=path, source="s", run="r", start=after.end, state=after.state)
+        return join(list(PARSER.read(request)))
+
+    cut = rest(content[: part.end + 20], part)
+    assert [problem.kind for problem in cut.problems] == [ProblemKind.TRUNCATED]
+    assert (cut.start, cut.end) == (part.end, part.end)
+    assert rest(content, cut).scalars.value.tolist()[-2:] == [4999.0, 7.5]
+    header = content.index(version()) + len(version()) + 30 * len(scalar_record("tag 7", 0, 1.0))
+    damaged = rest(content[:header] + b"\xff" * 12 + content[header + 12 :], part)
+    assert damaged.scalars.value.tolist() == [7.5]
+    assert [problem.kind for problem in damaged.problems] == [ProblemKind.CORRUPT]
+    assert damaged.end == len(content)
+
+
 def test_a_piece_names_only_the_tags_that_have_rows_in_it(read_event_file: Read) -> None:
     content = version() + scalar_record("first", 1, 1.0) + record(event(summary(histogram("weights")), step=1))
     first = read_event_file(content)

@@ -33,7 +33,7 @@ _COLUMNS: dict[int, np.dtype[Any]] = {  # the widest first, so that each begins 
     layout.SEGMENT_COLUMN: np.dtype(np.int32),
 }
 _ROW_BYTES = sum(kind.itemsize for kind in _COLUMNS.values())
-_SPARE_ROWS = 1024  # so that the last event of a piece, with its many values, does not make the columns grow
+_SPARE_ROWS = 1024  # so that few pieces end within an event
 _FEWEST_TAGS = 64
 _NAME_BYTES_A_TAG = 64
 
@@ -94,15 +94,17 @@ class Columns:
             begin = end
         return arrays
 
-    def grow(self) -> None:
-        """Double the room, keeping the rows; beyond what a piece needs only for an event that needs more."""
+    def grow(self) -> bool:
+        """Double the room, keeping the rows; False, and no more room, where there is all that a piece may have."""
         memory, room, enough = self._memory, self._capacity, ROWS_A_PIECE + _SPARE_ROWS
+        if room >= enough:
+            return False
         before = self._arrays(memory)
-        doubled = 2 * room + _SPARE_ROWS
-        self._allocate(min(doubled, enough) if room < enough else doubled)
+        self._allocate(min(2 * room + _SPARE_ROWS, enough))
         for old, new in zip(before, self._arrays(self._memory), strict=True):
             new[: len(old)] = old
         spare.give_back(memory)
+        return True
 
     def take(self, tags: tuple[str, ...]) -> Scalars:
         """The rows written so far, which become the caller's."""

@@ -55,6 +55,7 @@ from replay_parsers.tensorboard.layout import (
     TAGS,
     TAGS_FULL,
     TIME_COLUMN,
+    VALUE_AT,
     VALUE_COLUMN,
     VALUE_INDEX,
     VALUES_DONE,
@@ -277,6 +278,7 @@ def read_summary(job: int, begin: int, end: int) -> int:
     """One Summary: its values from the first that is not done with."""
     position = begin
     while position < end:
+        field = position
         key, position = varint(position, end)
         if position == 0:
             return MALFORMED
@@ -292,6 +294,7 @@ def read_summary(job: int, begin: int, end: int) -> int:
         if index >= load_i64(job + VALUES_DONE):
             if load_i64(job + ROWS) >= load_i64(job + ROW_CAPACITY):
                 status = COLUMNS_FULL
+                store_i64(job + VALUE_AT, field)
             else:
                 status = read_value(job, value, position)
             if status != GOING_ON:

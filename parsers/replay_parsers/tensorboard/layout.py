@@ -34,6 +34,7 @@ from __future__ import annotations
     STEP,
     VALUE_INDEX,  # number of the value in the present event
     VALUES_DONE,  # values of the present event that are done with, when it is taken up again
+    VALUE_AT,  # address of the first that is not, where the columns were full
     NOTE,  # what Python is asked to look at: a NOTE_ code
     NOTE_BEGIN,  # addresses of the bytes it is about
     NOTE_END,
@@ -42,7 +43,7 @@ from __future__ import annotations
     LOG_MESSAGES,
     RUN_METADATA,
     JOB_BYTES,
-) = range(0, 34 * 8, 8)
+) = range(0, 35 * 8, 8)
 
 # Fields of a tag entry; the first eight, one cache line, are all that a scalar needs.
 (

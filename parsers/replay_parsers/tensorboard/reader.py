@@ -37,6 +37,7 @@ from replay_parsers.tensorboard.layout import (
     NOTE_LEFT,
     PIECE_FULL,
     TAGS_FULL,
+    VALUE_AT,
     VALUES_DONE,
 )
 from replay_parsers.tensorboard.long_records import find_whole_record, go_back, passed_if_whole, slide, stated_length
@@ -85,7 +86,11 @@ class Reading:
         ahead = _bytes_ahead(stream, request.start)
         self._columns = Columns(self._job, ahead // _USUAL_ROW_BYTES)
         self._tags = TagTable(self._job)
-        self._window = Window(stream, request.start, ahead)
+        within = state.get("within_event", {"bytes": 0, "values": 0})
+        self._job[VALUES_DONE] = int(within["values"])
+        # Where the value stands that is to be read next, while a piece ends within an event.
+        self._value_at = request.start
+        self._window = Window(stream, request.start - int(within["bytes"]), ahead)
         self._job[CURSOR] = self._job[FILLED] = self._window.begin
         self._ledger = Ledger(request.source)
         self._metadata = RunMetadata(state.get("metadata", {}))
@@ -118,7 +123,10 @@ class Reading:
                 yield self._piece()
                 self._columns.begin_piece()
             elif status == COLUMNS_FULL:
-                self._columns.grow()
+                if not self._columns.grow():
+                    self._value_at = self._window.offset_of(self._job[VALUE_AT])
+                    yield self._piece()
+                    self._columns.begin_piece()
             elif status == TAGS_FULL:
                 self._tags.grow(self._record_length())
             elif status == NOTE_LEFT:
@@ -133,7 +141,9 @@ class Reading:
 
     def _piece(self) -> Records:
         scalars = self._columns.take(self._tags.take_piece())
-        end = self._window.offset_of(self._job[CURSOR])
+        record, values_done = self._window.offset_of(self._job[CURSOR]), self._job[VALUES_DONE]
+        # A file that was cut meanwhile can end before what was read of it.
+        end = max(self._start, self._value_at if values_done else record)
         start, self._start = self._start, end
         problems, lost_bytes, lost_records = self._ledger.take()
         events, self._events = tuple(self._events), []
@@ -164,6 +174,7 @@ class Reading:
                 "metadata": self._metadata.state(),
                 "sessions": self._sessions.state(),
                 "damaged_to": self._damaged_to,
+                **({"within_event": {"bytes": end - record, "values": values_done}} if values_done else {}),
             },
         )
 
@@ -211,7 +222,7 @@ class Reading:
             found = find_record(cursor + 1, filled, 1)
             if found:
                 self._give_up_unfinished(offset, wanted, self._window.offset_of(found))
-                self._job[CURSOR] = found
+                self._job[CURSOR], self._job[VALUES_DONE] = found, 0
                 return True
         only_zeros = not self._window.bytes_between(cursor, filled).strip(b"\0")
         message = zeros_message(left) if only_zeros else cut_off_message(left, wanted)
@@ -267,6 +278,7 @@ class Reading:
     def _search(self, damage: Resynchronisation, search_from: int) -> bool:
         window, job = self._window, self._job
         looked_to = job[CURSOR]
+        job[VALUES_DONE] = 0
         while True:
             found = find_record(search_from, job[FILLED], 0)
             stop = found or job[FILLED]
