@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gzip
 import http.server
 import sys
 import threading
+import time
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -342,7 +344,29 @@ class TestCopies:
         assert statuses(store, "bucket://a.log") == {"a.log": "ingested"}
         assert set(store.tags("a")["tag"]) == {"other"}, "never the beginning of one and the end of another"
 
-    def test_what_is_replaced_again_and_again_is_left_for_later(self, bucket: Bucket, store: EventStore) -> None:
+    def test_so_it_is_where_the_file_system_tells_no_versions(self, bucket: Bucket, store: EventStore) -> None:
+        Bucket.tells = False
+        self.test_what_is_replaced_while_it_is_copied_is_copied_again(bucket, store)
+
+    def test_what_is_cut_while_it_is_copied_is_copied_again(self, bucket: Bucket, store: EventStore) -> None:
+        Bucket.tells = False
+        text = toy.log(*toy.losses(0, 20_000))
+        bucket.pipe_file("/a.log", text.encode())
+        cut = toy.log(*toy.losses(0, 100))
+        assert text.startswith(cut)
+
+        def truncate() -> None:
+            Bucket.while_read.append(lambda: bucket.pipe_file("/a.log", cut.encode()))
+
+        Bucket.while_read.append(truncate)
+        assert statuses(store, "bucket://a.log") == {"a.log": "ingested"}
+        assert len(store.scalars("a")) == 100, "not the rows of what is no longer there"
+
+    @pytest.mark.parametrize("tells", [True, False])
+    def test_what_is_replaced_again_and_again_is_left_for_later(
+        self, bucket: Bucket, store: EventStore, tells: bool
+    ) -> None:
+        Bucket.tells = tells
         bucket.pipe_file("/a.log", toy.log(*toy.losses(0, 5)).encode())
 
         def replace(number: int) -> None:
@@ -381,7 +405,7 @@ class TestFaults:
             "odd/more.log",
         }
         assert found["secret.log"].reason == "cannot be read: no permission to read it"
-        assert found["slow.log"].reason == "cannot be read: no answer in time"
+        assert found["slow.log"].reason.startswith("cannot be read: no answer in time: try again later")
         assert "KeyError" in found["odd.log"].reason
         assert found["secret"].reason == "the folder cannot be opened: no permission to read it"
         assert found["absent.log"].reason == "no such file or folder"
@@ -403,6 +427,9 @@ class TestFaults:
         assert "training-replay[remote]" in report.sources[0].reason
         assert "s3fs" in report.sources[0].reason
         assert "nonsense" in report.sources[1].reason
+        monkeypatch.setitem(sys.modules, "aiohttp", None)
+        reason = store.ingest(["https://host/a.log"]).sources[0].reason
+        assert reason == "web addresses are read by aiohttp: pip install 'training-replay[remote]'"
         monkeypatch.setitem(sys.modules, "fsspec.core", None)
         reason = store.ingest(["s3://bucket/logs"]).sources[0].reason
         assert reason == "URLs are read by fsspec: pip install 'training-replay[remote]'"
@@ -452,6 +479,12 @@ class TestPasswords:
             ("https://token@host/a.log", "https://host/a.log"),
             ("https://host/a.log?X-Amz-Date=1&X-Amz-Signature=f00", "https://host/a.log"),
             ("az://box/a.log?sv=1&sig=f00", "az://box/a.log?sv=1&sig=***"),
+            (
+                "az://box/a.log?sv=1&accessToken=f00&AWSAccessKeyId=b",
+                "az://box/a.log?sv=1&accessToken=***&AWSAccessKeyId=***",
+            ),
+            ("odd://box/a.log?n_tokens=300B&keys_seen=2&sigma=1", "odd://box/a.log?n_tokens=300B&keys_seen=2&sigma=1"),
+            ("odd://box/a.log?author=me&authorization=f00", "odd://box/a.log?author=me&authorization=***"),
             ("abfs://box@account/a.log", "abfs://box@account/a.log"),
             ("github://org:project@main/a.log", "github://org:project@main/a.log"),
             ("zip://a.log::ftp://user:word@host/x.zip", "zip://a.log::ftp://user@host/x.zip"),
@@ -514,16 +547,37 @@ class TestManyProcesses:
 
 class _Handler(http.server.SimpleHTTPRequestHandler):
     asked: ClassVar[list[tuple[str, str]]] = []
+    over: ClassVar[threading.Event] = threading.Event()
+    slow_pieces: ClassVar[int] = 10
+    slow_seconds: ClassVar[float] = 0.1
 
     def do_GET(self) -> None:
         self.asked.append(("GET", self.path))
         if "forbidden" in self.path:
             self.send_error(403)
+        elif "silent" in self.path:
+            self.over.wait(60)
         else:
             super().do_GET()
 
+    def handle(self) -> None:
+        with contextlib.suppress(ConnectionError):  # who was kept waiting has gone
+            super().handle()
+
+    def copyfile(self, source: Any, outputfile: Any) -> None:
+        if "slow" not in self.path:
+            super().copyfile(source, outputfile)
+            return
+        content = source.read()
+        size = -(-len(content) // self.slow_pieces)
+        for start in range(0, len(content), size):
+            time.sleep(self.slow_seconds)
+            outputfile.write(content[start : start + size])
+
     def do_HEAD(self) -> None:
-        if "forbidden" in self.path:
+        if "silent" in self.path:
+            self.over.wait(60)
+        elif "forbidden" in self.path:
             self.send_error(403)
         else:
             super().do_HEAD()
@@ -536,10 +590,13 @@ class TestTheWeb:
     def web(self, logs: Path) -> Iterator[str]:
         """The folder of logs on a server of the standard library."""
         pytest.importorskip("aiohttp", reason="http:// is read by aiohttp")
+        fsspec.get_filesystem_class("http").clear_instance_cache()
+        _Handler.over.clear()
         handler = functools.partial(_Handler, directory=str(logs))
         with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
             yield f"http://127.0.0.1:{server.server_port}"
+            _Handler.over.set()
             server.shutdown()
 
     def test_pages_of_links_are_folders(self, store: EventStore, logs: Path, web: str) -> None:
@@ -578,6 +635,38 @@ class TestTheWeb:
         assert one._has_ends_of(logs / "a.log")
         (logs / "b.log").write_text("another" + text)
         assert not one._has_ends_of(logs / "b.log")
+
+    def test_a_download_may_take_longer_than_any_limit_while_it_goes_on(
+        self, store: EventStore, logs: Path, web: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from aiohttp import ClientTimeout
+
+        takes = _Handler.slow_pieces * _Handler.slow_seconds
+        monkeypatch.setattr("aiohttp.client.DEFAULT_TIMEOUT", ClientTimeout(total=takes / 2))
+        monkeypatch.setattr(remote, "WEB_SECONDS", takes / 2)
+        (logs / "slow.log").write_text(toy.log(*toy.losses(0, 500)))
+        assert statuses(store, f"{web}/slow.log") == {"slow.log": "ingested"}
+        assert len(store.scalars("slow")) == 500
+
+    def test_a_server_that_says_nothing_is_given_up(
+        self, store: EventStore, web: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(remote, "WEB_SECONDS", 0.2)
+        begun = time.monotonic()
+        report = store.ingest([f"{web}/silent.log", f"zip://a.log::{web}/silent.zip"])
+        assert time.monotonic() - begun < 20
+        assert [one.status for one in report.sources] == ["failed", "failed"]
+        for one in report.sources:
+            assert one.reason.startswith("cannot be opened: no answer in time: try again later")
+
+    def test_a_server_that_falls_silent_is_given_up(
+        self, store: EventStore, logs: Path, web: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(remote, "WEB_SECONDS", 0.3)
+        monkeypatch.setattr(_Handler, "slow_seconds", 2.0)
+        (logs / "slow.log").write_text(toy.log(*toy.losses(0, 500)))
+        report = store.ingest([f"{web}/slow.log"]).sources[0]
+        assert report.reason.startswith("cannot be read: no answer in time: try again later")
 
     def test_what_is_not_there_is_told_from_who_does_not_answer(self, store: EventStore, web: str) -> None:
         absent = store.ingest([f"{web}/absent.log"]).sources[0]

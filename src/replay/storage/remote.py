@@ -16,7 +16,7 @@ from typing import Any
 from replay.storage.candidates import FileStatus
 from replay.storage.files import new_temporary
 from replay.storage.layout import digest
-from replay.storage.urls import scrubbed, storable
+from replay.storage.urls import WEB, scrubbed, storable
 
 LOOK_BYTES = 128 << 10
 """So much is copied before a look at whether it is worth the rest."""
@@ -25,6 +25,9 @@ _ENDS_BYTES = 1 << 16
 _TRIES = 3
 _LONGEST_MESSAGE = 300
 _LONGEST_NAME = 240
+
+WEB_SECONDS = 60.0
+"""So long a web server may say nothing before it is given up.  How long all takes is not limited: logs may be large."""
 
 # What file systems call what changes with the content, and, where they know no such thing, with its writing.
 _CONTENT = ("etag", "contentmd5", "md5hash", "md5", "checksum", "digest", "crc32c", "generation", "oid", "sha", "crc")
@@ -76,7 +79,7 @@ def _told(error: BaseException, url: str) -> RemoteError:
     if isinstance(error, PermissionError) or code in (401, 403):
         return RemoteError("no permission to read it")
     if isinstance(error, TimeoutError):
-        return RemoteError("no answer in time")
+        return RemoteError("no answer in time: try again later, or copy it here and ingest the copy")
     said = scrubbed(str(getattr(error, "strerror", None) or error), url)[:_LONGEST_MESSAGE]
     # Other packages' errors often say little without their names.
     return RemoteError(said if said and isinstance(error, OSError) else f"{type(error).__name__}: {said}")
@@ -92,9 +95,26 @@ def file_system(url: str) -> tuple[Any, str]:
     except ImportError:
         raise RemoteError("URLs are read by fsspec: pip install 'training-replay[remote]'", missing=True) from None
     with _faults_told(url):
-        found, path = url_to_fs(url)
+        found, path = url_to_fs(url, **_patience(url))
         found.invalidate_cache()
         return found, str(path)
+
+
+def _patience(url: str) -> dict[str, dict[str, Any]]:
+    """How long web servers are waited for, as fsspec takes it: for each scheme that is in ``url``."""
+    schemes = {part.partition("://")[0].lower() for part in url.split("::")} & WEB
+    if not schemes:
+        return {}
+    try:
+        import aiohttp
+    except ImportError:
+        raise RemoteError(
+            "web addresses are read by aiohttp: pip install 'training-replay[remote]'", missing=True
+        ) from None
+
+    # By itself aiohttp ends whatever takes five minutes, however steadily it goes on.
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=WEB_SECONDS, sock_read=WEB_SECONDS)
+    return {scheme: {"timeout": timeout} for scheme in schemes}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +180,11 @@ class Remote:
                         look(copy)
                     length += len(piece)
             after = find(self.url, self.path).status
-            if after == before:
+            if after.told and after == before:
                 if length < before.size:
                     raise RemoteError(f"broke off after {length:,} of {before.size:,} bytes")
                 return
-            if after.size >= length and self._has_ends_of(copy):
+            if (after.size >= length or not after.told) and self._has_ends_of(copy):
                 return  # it only grew meanwhile
         raise RemoteError("was replaced while it was copied, three times; try again later")
 

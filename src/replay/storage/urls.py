@@ -10,15 +10,23 @@ from replay.storage.layout import digest
 
 _NEXT_IN_CHAIN = re.compile(r"::(?=[a-z][a-z0-9+.-]*://)", re.IGNORECASE)
 _HERE = frozenset({"file", "local"})
-_WEB = frozenset({"http", "https"})
+WEB = frozenset({"http", "https"})
 # In github://organisation:repository@revision/path the part before the @ is where the file lies.
 _WITHOUT_PASSWORDS = frozenset({"github"})
 
 # The part before an @: up to the last one before the path, or, where what follows the colon is no port, to the first.
 _USER = re.compile(r"(?P<user>[^/:@]*)(?P<password>:[^/]*)?@(?=[^/@]*(?:/|$))|(?P<odd>[^/:@]*):(?!\d*(?:/|$)).*?@")
-_SECRET_VALUE = re.compile(
-    r"(?P<name>[?&][^=&\s]*(?:passw|secret|token|key|sig|cred|auth)[^=&\s]*)=[^&\s]*", re.IGNORECASE
+# A name that merely contains such a word, as n_tokens, sigma and author do, is no secret, and tells files apart.
+_SECRET_WORD = "|".join(
+    [
+        r"passw|secret|cred(?!it)",
+        r"token(?!s(?![a-z])|i[sz])",
+        r"key(?!s(?![a-z])|word|board|frame)",
+        r"(?<!de)sig(?!ma|mo|nal)",
+        r"auth(?!ors?(?![a-z]))",
+    ]
 )
+_SECRET_VALUE = re.compile(rf"(?P<name>[?&][^=&\s]*(?:{_SECRET_WORD})[^=&\s]*)=[^&\s]*", re.IGNORECASE)
 _HIDDEN_VALUE = r"\g<name>=***"
 # Signed for a while: the next URL of the same file has another query, which says only who may read it.
 _SIGNED = re.compile(r"(?:^|&)(?:x-amz-signature|x-goog-signature|signature|sig)=", re.IGNORECASE)
@@ -68,7 +76,7 @@ def _shown(url: str) -> str:
     scheme, separator, rest = url.partition("://")
     if not separator:
         return url
-    web = scheme.lower() in _WEB
+    web = scheme.lower() in WEB
     before = _USER.match(rest)
     if before is not None and scheme.lower() not in _WITHOUT_PASSWORDS:
         user = "" if web else before["user"] or before["odd"] or ""
@@ -97,8 +105,8 @@ def _secrets(url: str) -> set[str]:
         if before is not None and scheme.lower() not in _WITHOUT_PASSWORDS:
             whole = before[0][:-1]
             found |= {whole, whole.partition(":")[2]}
-            if scheme.lower() in _WEB:
+            if scheme.lower() in WEB:
                 found.add(whole.partition(":")[0])
-        if scheme.lower() in _WEB:
+        if scheme.lower() in WEB:
             found.add(rest.partition("?")[2])
     return {form for one in found for form in (one, unquote(one)) if form}
