@@ -334,6 +334,57 @@ def test_a_piece_names_only_the_tags_that_have_rows_in_it(read_event_file: Read)
     assert (first.scalars.tags, second.scalars.tags) == (("first",), ("second", "first"))
 
 
+def test_values_under_more_tags_than_are_read_of_a_file_are_counted_and_told(
+    read_event_file: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(buffers, "MOST_TAGS", 100)
+    monkeypatch.setattr(buffers, "ROWS_A_PIECE", 50)
+    rows = [scalar_record(f"tag {k}", 1, k) for k in range(130)]
+    rows.append(record(event(summary(histogram("one more"), simple("tag 2", 0.25), simple("tag 128", 0.0)), step=2)))
+    content = version() + b"".join(rows)
+    records = read_event_file(content)
+    assert records.scalars.tags == tuple(f"tag {k}" for k in range(100))
+    assert records.scalars.value.tolist() == [*range(100), 0.25]
+    assert records.coverage.not_understood == 32
+    assert not records.coverage.other
+    (problem,) = records.problems
+    assert (problem.kind, problem.offset) == (ProblemKind.NOT_UNDERSTOOD, content.index(rows[100]))
+    for said in ("32 values from here on left out", "100 different tags are read", "'tag 100' is one more"):
+        assert said in problem.message
+    assert "use the same tags at every step" in problem.message
+
+    # The same tags, whatever the moments of the reads.
+    first = read_event_file(content[: content.index(rows[60])])
+    second = read_event_file(content[: content.index(rows[120])], start=first.end, state=dict(first.state))
+    third = read_event_file(content, start=second.end, state=json.loads(json.dumps(second.state)))
+    assert join([first, second, third]).scalars.value.tolist() == records.scalars.value.tolist()
+    assert [part.coverage.not_understood for part in (first, second, third)] == [0, 20, 12]
+
+
+def test_the_names_of_all_tags_together_are_of_bounded_size(
+    read_event_file: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(buffers, "MOST_NAME_BYTES", 100_000)
+    names = ["x" * 60_000, "y" * 60_000, "z" * 30_000, "short"]
+    records = read_event_file(version() + b"".join(scalar_record(name, 1, k) for k, name in enumerate(names)))
+    assert records.scalars.tags == (names[0], names[2], names[3])
+    (problem,) = records.problems
+    assert "1 value from here on" in problem.message
+    assert "of 100000 bytes together" in problem.message
+    assert len(problem.message) < 500
+
+
+def test_a_table_of_tags_grows_after_it_was_restored(read_event_file: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(buffers, "MOST_TAGS", 150)
+    monkeypatch.setattr(buffers, "MOST_NAME_BYTES", 100_000)
+    rows = [scalar_record(f"tag {k}", 1, k) for k in range(140)]
+    rows.append(scalar_record("x" * 50_000, 1, 140.0))
+    first = read_event_file(version() + b"".join(rows[:100]))
+    second = read_event_file(version() + b"".join(rows), start=first.end, state=dict(first.state))
+    assert second.scalars.value.tolist() == list(range(100, 141))
+    assert not second.problems
+
+
 def test_the_state_survives_json_and_carries_plugins_segments_and_odd_tags(read_event_file: Read) -> None:
     number = bytes_field(4, b"\0\0\x80\x3f")
     content = version() + record(event(summary(tensor("curve", "float32", number, more=metadata("mine"))), step=5))

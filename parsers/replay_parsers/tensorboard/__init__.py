@@ -2,6 +2,15 @@
 
 The decoder is compiled (see :mod:`~replay_parsers.tensorboard.compilation`), so it is imported only when an
 event file is read: telling a file's format, or reading a text log, does not pay for it.
+
+Memory is bounded, and what goes beyond is told, never passed over in silence:
+
+- a record over 128 MiB (:data:`~replay_parsers.tensorboard.reader.LONGEST_RECORD`; a graph, mostly) is verified, told
+  as not understood, and not decoded; a header that states 2 GiB or more, which no protocol-buffer message has, is
+  damage, although its checksum holds;
+- of one file 100,000 different tags are read (:data:`~replay_parsers.tensorboard.buffers.MOST_TAGS`), of 16 MiB
+  together; values under any further tag are counted and told as not understood;
+- an event of more values than a piece holds is given out in several, so that a piece can end within an event.
 """
 
 from __future__ import annotations

@@ -34,6 +34,12 @@ _COLUMNS: dict[int, np.dtype[Any]] = {  # the widest first, so that each begins 
 }
 _ROW_BYTES = sum(kind.itemsize for kind in _COLUMNS.values())
 _SPARE_ROWS = 1024  # so that few pieces end within an event
+
+MOST_TAGS = 100_000
+"""Different tags that are read of one file.  Each costs about a kilobyte until the file is stored."""
+MOST_NAME_BYTES = 16 << 20
+"""Bytes of their names together."""
+
 _FEWEST_TAGS = 64
 _NAME_BYTES_A_TAG = 64
 
@@ -148,6 +154,8 @@ class TagTable:
         self._entries = np.zeros((0, layout.TAG_BYTES // 8), np.int64)
         self._name_bytes = np.zeros(0, np.uint8)
         self._slots = np.zeros(0, np.int64)
+        job[layout.MOST_TAGS] = MOST_TAGS
+        job[layout.MOST_NAME_BYTES] = MOST_NAME_BYTES
         self.make_room(_FEWEST_TAGS, _FEWEST_TAGS * _NAME_BYTES_A_TAG)
 
     def __len__(self) -> int:
@@ -173,9 +181,14 @@ class TagTable:
         job[layout.PREVIOUS] = 0
 
     def grow(self, longest_name: int) -> None:
-        """Make more room, enough for one more tag of ``longest_name`` bytes."""
+        """Make more room, enough for one more tag of ``longest_name`` bytes, if there may be one."""
         job = self._job
-        self.make_room(2 * job[layout.TAG_CAPACITY], 2 * job[layout.NAMES_CAPACITY] + longest_name + 8)
+        tags, name_bytes = job[layout.TAG_CAPACITY], job[layout.NAMES_CAPACITY]
+        # A table that was restored can have more room than a new one may get.
+        self.make_room(
+            max(tags, min(2 * tags, MOST_TAGS)),
+            max(name_bytes, min(2 * name_bytes + longest_name + 8, MOST_NAME_BYTES)),
+        )
 
     def column(self, field: int) -> NDArray[np.int64]:
         """One field of all tags, as a view: what is written to it, the decoder reads."""

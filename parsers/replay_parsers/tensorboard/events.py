@@ -37,12 +37,14 @@ from replay_parsers.tensorboard.layout import (
     NOTE_HPARAMS,
     NOTE_LEFT,
     NOTE_PLUGIN,
+    NOTE_REFUSED,
     NOTE_SESSION,
     NOTE_TAG,
     NOTE_TEXT,
     NOTED,
     PIECE_CODE,
     PIECE_TAGS,
+    REFUSED_VALUES,
     ROW_CAPACITY,
     ROWS,
     RUN_METADATA,
@@ -69,7 +71,7 @@ from replay_parsers.tensorboard.memory import (
     store_i32,
     store_i64,
 )
-from replay_parsers.tensorboard.tags import NO_ROOM, equals, find
+from replay_parsers.tensorboard.tags import NO_ROOM, REFUSED, equals, find
 from replay_parsers.tensorboard.tensors import IS_SCALAR, MALFORMED_TENSOR, tensor_scalar
 from replay_parsers.tensorboard.wire import extent, skip, varint
 
@@ -84,6 +86,9 @@ _SCALARS, _TEXT, _HPARAMS = _word(b"scalars"), _word(b"text"), _word(b"hparams")
 _IMAGES, _AUDIO = _word(b"images"), _word(b"audio")
 _HISTOGRAMS_BEGIN, _HISTOGRAMS_END = _word(b"histo"), _word(b"grams")
 _DATA_CLASS_SCALAR = 1
+
+SHOWN_NAME_BYTES = 100
+"""Bytes of its name that the message about a refused tag shows."""
 
 
 @inlined
@@ -190,6 +195,16 @@ def leave_note(job: int, note: int, begin: int, end: int) -> int:
 
 
 @compiled
+def refuse(job: int, tag: int, tag_end: int) -> int:
+    """Count a value of one tag too many, and have Python note where the first of them stands."""
+    count = load_i64(job + REFUSED_VALUES)
+    store_i64(job + REFUSED_VALUES, count + 1)
+    if count > 0:
+        return GOING_ON
+    return leave_note(job, NOTE_REFUSED, tag, min(tag_end, tag + SHOWN_NAME_BYTES))
+
+
+@compiled
 def count_other(job: int, entry: int, own_form: int, begin: int, end: int) -> int:
     """Count a value that is no scalar, and have Python read it where it tells something of the run."""
     form = own_form
@@ -254,6 +269,8 @@ def read_value(job: int, begin: int, end: int) -> int:
     if tag == tag_end and own_form == FORM_TENSOR:
         tag, tag_end = node, node_end
     entry = find(job, tag, tag_end - tag)
+    if entry == REFUSED:
+        return refuse(job, tag, tag_end)
     if entry == NO_ROOM:
         return TAGS_FULL
     if metadata != 0 and load_i64(entry + FORM) == FORM_UNKNOWN:

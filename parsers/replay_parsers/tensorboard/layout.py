@@ -27,6 +27,9 @@ from __future__ import annotations
     NAMES,  # address of the bytes of all tags, each padded with zeros to a multiple of 8
     NAMES_USED,
     NAMES_CAPACITY,
+    MOST_TAGS,  # beyond which, or beyond so many bytes of names, a new tag is refused
+    MOST_NAME_BYTES,
+    REFUSED_VALUES,  # values of such tags in this piece
     PIECE_TAGS,  # tags that have rows in this piece
     PREVIOUS,  # address of the entry of the tag before, 0 if none
     SEGMENT,  # the present segment
@@ -43,7 +46,7 @@ from __future__ import annotations
     LOG_MESSAGES,
     RUN_METADATA,
     JOB_BYTES,
-) = range(0, 35 * 8, 8)
+) = range(0, 38 * 8, 8)
 
 # Fields of a tag entry; the first eight, one cache line, are all that a scalar needs.
 (
@@ -100,7 +103,7 @@ FORM_NAMES = {
 ) = range(9)
 
 # What Python is asked to look at; the bytes are those of a Value message, of a name, or of an Event.
-NOTE_PLUGIN, NOTE_TEXT, NOTE_HPARAMS, NOTE_SESSION = range(1, 5)
+NOTE_PLUGIN, NOTE_TEXT, NOTE_HPARAMS, NOTE_SESSION, NOTE_REFUSED = range(1, 6)
 
 HEADER_BYTES = 12
 FOOTER_BYTES = 4

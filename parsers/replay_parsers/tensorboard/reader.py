@@ -18,7 +18,7 @@ import numpy as np
 from replay_parsers.files import open_bytes
 from replay_parsers.parser import Request
 from replay_parsers.records import Coverage, Event, ProblemKind, Records, Run
-from replay_parsers.tensorboard import layout
+from replay_parsers.tensorboard import buffers, layout
 from replay_parsers.tensorboard.buffers import Columns, Job, TagTable
 from replay_parsers.tensorboard.damage import Ledger, Resynchronisation, cut_off_message, zeros_message
 from replay_parsers.tensorboard.entry_points import decode, find_record
@@ -36,6 +36,7 @@ from replay_parsers.tensorboard.layout import (
     NEED_INPUT,
     NOTE_LEFT,
     PIECE_FULL,
+    REFUSED_VALUES,
     TAGS_FULL,
     VALUE_AT,
     VALUES_DONE,
@@ -98,6 +99,7 @@ class Reading:
         self._events: list[Event] = []
         self._not_understood = 0
         self._longer_records = 0
+        self._first_refused = (0, "")
         self._start = request.start
         # The end of the bytes that earlier readings have told as lost, when none of them found an end of the damage.
         self._damaged_to = int(state.get("damaged_to", 0))
@@ -145,6 +147,7 @@ class Reading:
         # A file that was cut meanwhile can end before what was read of it.
         end = max(self._start, self._value_at if values_done else record)
         start, self._start = self._start, end
+        self._tell_refused()
         problems, lost_bytes, lost_records = self._ledger.take()
         events, self._events = tuple(self._events), []
         metadata = self._metadata.take()
@@ -189,6 +192,21 @@ class Reading:
             other[f"record over {LONGEST_RECORD >> 20} MiB"] = self._longer_records
             self._longer_records = 0
         return other
+
+    def _tell_refused(self) -> None:
+        """Tell how many values this piece lacks because their tags are too many."""
+        count, self._job[REFUSED_VALUES] = self._job[REFUSED_VALUES], 0
+        if not count:
+            return
+        offset, name = self._first_refused
+        self._not_understood += count
+        self._ledger.add(
+            ProblemKind.NOT_UNDERSTOOD,
+            offset,
+            f"{count} value{'' if count == 1 else 's'} from here on left out: of one file {buffers.MOST_TAGS} "
+            f"different tags are read, of {buffers.MOST_NAME_BYTES} bytes together, and {name!r} is one more; "
+            "use the same tags at every step, or write the parts of the run to files of their own",
+        )
 
     # -- input ---------------------------------------------------------------------------------------------------
 
@@ -328,6 +346,9 @@ class Reading:
                 event = self._sessions.read(content, offset, self._reached())
                 if event is not None:
                     self._events.append(event)
+                return
+            if note == layout.NOTE_REFUSED:
+                self._first_refused = offset, content.decode("utf-8", errors="backslashreplace")
                 return
             self._tags.read_names()
             if note == layout.NOTE_PLUGIN:

@@ -15,6 +15,8 @@ from replay_parsers.tensorboard.layout import (
     FORM_UNKNOWN,
     LAST_SEGMENT,
     LAST_STEP,
+    MOST_NAME_BYTES,
+    MOST_TAGS,
     NAME,
     NAME_HASH,
     NAME_LENGTH,
@@ -37,6 +39,9 @@ from replay_parsers.tensorboard.memory import load_i64, store_i64
 
 NO_ROOM = 0
 """What :func:`find` returns for a new tag that the table has no room for."""
+
+REFUSED = -1
+"""What it returns for a new tag that is one too many."""
 
 _MULTIPLIER = 0x5851F42D4C957F2D  # Knuth's MMIX multiplier: odd, its bits well mixed
 
@@ -79,7 +84,10 @@ def same_name(entry: int, names: int, position: int, length: int) -> bool:
 
 @inlined
 def find(job: int, position: int, length: int) -> int:
-    """The address of the entry of the tag at ``position``, made if it is new; :data:`NO_ROOM` if it cannot be."""
+    """The address of the entry of the tag at ``position``, made if it is new.
+
+    :data:`NO_ROOM` if it cannot be, :data:`REFUSED` if it must not be.
+    """
     names = load_i64(job + NAMES)
     previous = load_i64(job + PREVIOUS)
     if previous != 0:
@@ -88,7 +96,7 @@ def find(job: int, position: int, length: int) -> int:
             store_i64(job + PREVIOUS, entry)
             return entry
     entry = look_up(job, names, position, length)
-    if entry != NO_ROOM:
+    if entry > NO_ROOM:
         if previous != 0:
             store_i64(previous + NEXT, entry)
         store_i64(job + PREVIOUS, entry)
@@ -113,6 +121,8 @@ def look_up(job: int, names: int, position: int, length: int) -> int:
     count = load_i64(job + TAG_COUNT)
     used = load_i64(job + NAMES_USED)
     padded = length + 7 & -8
+    if count >= load_i64(job + MOST_TAGS) or used + padded > load_i64(job + MOST_NAME_BYTES):
+        return REFUSED
     if count >= load_i64(job + TAG_CAPACITY) or used + padded > load_i64(job + NAMES_CAPACITY):
         return NO_ROOM
     for offset in range(0, length & -8, 8):
