@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -301,3 +302,23 @@ def test_no_pattern_and_no_tag_makes_matching_slow(tmp_path: Path) -> None:
 
     assert grows_with_its_size(matching, 5000)
     assert matching(5000)() is None
+
+
+def test_a_tag_is_compared_only_with_patterns_of_as_many_components() -> None:
+    """Runs with a hundred thousand tags are listed in seconds: each costs some dozen calls, not one a pattern."""
+    signals.signal_of("warm up")
+    calls = 0
+
+    def count(_frame: object, what: str, _argument: object) -> None:
+        nonlocal calls
+        calls += what == "call"
+
+    tags = [f"layers/{layer}/attention/dense/weight/grad_norm" for layer in range(100)]
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        found = [signals.signal_of(tag) for tag in tags]
+    finally:
+        sys.setprofile(before)
+    assert found == [None] * 100
+    assert calls / 100 < 70

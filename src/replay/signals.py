@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 from replay.errors import ReplayError
 from replay.signal_files import Sections, normalise, read_sections
@@ -18,6 +19,11 @@ __all__ = ["SignalTable", "SignalTableError", "axis_of", "best_tags", "builtin",
 
 STEP_AXIS = "step"
 _BUILT_IN = Path(__file__).with_name("signals.yaml")
+
+_Owner = TypeVar("_Owner")
+
+_Shape = tuple[tuple[str, str | None], ...]
+"""A pattern's components: what stands before the first ``*`` and what behind it, None where there is none."""
 
 
 class SignalTableError(ReplayError):
@@ -51,8 +57,7 @@ class SignalTable:
 
     def axis_of(self, tag: str) -> str:
         """What the tag is plotted against: ``step``, or ``samples``, ``tokens``, ``seconds``, ``epochs``."""
-        spelling = normalise(tag)
-        return next((axis for axis, pattern in self.axes if _captured(pattern, spelling) is not None), STEP_AXIS)
+        return self._axis_of(normalise(tag).split("/"))
 
     def signal_of(self, tag: str) -> str | None:
         """The canonical signal that ``tag`` measures step by step, or None."""
@@ -75,22 +80,48 @@ class SignalTable:
 
     def knows(self, signal: str) -> bool:
         """Whether ``signal`` is one that this table can find."""
-        return any(_captured(name, signal) is not None for name in self.names)
+        components = signal.split("/")
+        return any(_captured(_shape(name), components) is not None for name in self.names)
+
+    def _axis_of(self, components: Sequence[str]) -> str:
+        for axis, shape in self._axis_shapes.get(len(components), ()):
+            if _captured(shape, components) is not None:
+                return axis
+        return STEP_AXIS
+
+    # Runs with a hundred thousand tags are looked through as a whole, so patterns are taken apart once, and a tag
+    # meets only those with as many components as it has.
+
+    @cached_property
+    def _axis_shapes(self) -> dict[int, list[tuple[str, _Shape]]]:
+        return _by_length(self.axes)
+
+    @cached_property
+    def _refused_shapes(self) -> dict[int, list[tuple[str, _Shape]]]:
+        return _by_length((pattern, pattern) for pattern in self.not_signals)
+
+    @cached_property
+    def _glob_shapes(self) -> dict[int, list[tuple[_Pattern, _Shape]]]:
+        return _by_length((pattern, pattern.text) for pattern in self.globs)
 
     def _find(self, tag: str) -> tuple[str, int] | None:
-        if self.axis_of(tag) != STEP_AXIS:
-            return None
         spelling = normalise(tag)
-        if any(_captured(pattern, spelling) is not None for pattern in self.not_signals):
+        components = spelling.split("/")
+        if self._axis_of(components) != STEP_AXIS:
             return None
+        for _, shape in self._refused_shapes.get(len(components), ()):
+            if _captured(shape, components) is not None:
+                return None
         # The whole name first: `validation/loss` must be found before `loss`.
-        for candidate in self._candidates(spelling):
-            pattern = self.exact.get(candidate)
-            if pattern is not None:
-                return pattern.signal, pattern.rank
-        for candidate in self._candidates(spelling):
-            for pattern in self.globs:
-                captured = _captured(pattern.text, candidate)
+        candidates = self._candidates(spelling)
+        for candidate in candidates:
+            exact = self.exact.get(candidate)
+            if exact is not None:
+                return exact.signal, exact.rank
+        for candidate in candidates:
+            components = candidate.split("/")
+            for pattern, shape in self._glob_shapes.get(len(components), ()):
+                captured = _captured(shape, components)
                 if captured is not None:
                     return pattern.signal.replace("*", captured), pattern.rank
         return None
@@ -112,25 +143,39 @@ class SignalTable:
         return candidates
 
 
-@lru_cache(maxsize=262_144)
-def _captured(pattern: str, text: str) -> str | None:
-    """What the first ``*`` stands for when ``pattern`` fits ``text`` (``""`` without one), or None.
+def _shape(pattern: str) -> _Shape:
+    shape = []
+    for part in pattern.split("/"):
+        head, star, tail = part.partition("*")
+        shape.append((head, tail if star else None))
+    return tuple(shape)
+
+
+def _by_length(patterns: Iterable[tuple[_Owner, str]]) -> dict[int, list[tuple[_Owner, _Shape]]]:
+    """The patterns, each with what it belongs to, by their number of components."""
+    by_length: dict[int, list[tuple[_Owner, _Shape]]] = {}
+    for owner, pattern in patterns:
+        shape = _shape(pattern)
+        by_length.setdefault(len(shape), []).append((owner, shape))
+    return by_length
+
+
+def _captured(shape: _Shape, given: Sequence[str]) -> str | None:
+    """What the first ``*`` stands for when a pattern fits the components ``given`` (``""`` without one), or None.
 
     ``*`` stands for a run of at least one character within one component.
     """
-    wanted, given = pattern.split("/"), text.split("/")
-    if len(wanted) != len(given):
+    if len(shape) != len(given):
         return None
     captured: str | None = None
-    for part, component in zip(wanted, given, strict=True):
-        if "*" not in part:
-            if part != component:
+    for (head, tail), component in zip(shape, given, strict=True):
+        if tail is None:
+            if head != component:
                 return None
-            continue
-        head, _, tail = part.partition("*")
-        if len(component) <= len(head) + len(tail) or not (component.startswith(head) and component.endswith(tail)):
+        elif len(component) <= len(head) + len(tail) or not (component.startswith(head) and component.endswith(tail)):
             return None
-        captured = captured or component[len(head) : len(component) - len(tail)]
+        else:
+            captured = captured or component[len(head) : len(component) - len(tail)]
     return captured or ""
 
 
