@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from replay_parsers.records import NO_TIME, Scalars
 
 MOST_TAGS = 20_000
-"""A file that names more is no log: what follows is counted as not understood."""
+"""A file that names more is no log: values of further names are left out, and that is told."""
 
 
 class ScalarColumns:
@@ -33,7 +33,8 @@ class ScalarColumns:
         self._firsts: list[int] = list(state.get("firsts", []))
         self._lasts: list[int] = list(state.get("lasts", []))
         self._span: list[int] | None = list(state["span"]) if state.get("span") else None
-        self._codes: dict[str, int] = {}
+        # Every name there was, in earlier segments too: there is room for so many in a log, however often it is read.
+        self._known: set[str] = {*self._last_of, *state.get("known", [])}
         self._clear()
 
     def state(self) -> dict[str, Any]:
@@ -42,6 +43,7 @@ class ScalarColumns:
             "last_step": self.last_step,
             "interval": self.interval,
             "last_of": dict(self._last_of),
+            "known": sorted(self._known - self._last_of.keys()),
             "firsts": list(self._firsts),
             "lasts": list(self._lasts),
             "span": list(self._span) if self._span else None,
@@ -100,16 +102,24 @@ class ScalarColumns:
 
     def knows(self, tag: str) -> bool:
         """Whether ``tag`` may be added: it is known, or there is room for one more."""
-        if tag in self._codes:
+        if tag in self._known:
             return True
-        if len(self._codes) >= MOST_TAGS:
+        if len(self._known) >= MOST_TAGS:
             return False
-        self._codes[tag] = len(self._codes)
+        self._known.add(tag)
+        return True
+
+    def has_room_for(self, tags: Set[str]) -> bool:
+        """Whether all of ``tags`` may be added; nothing is done when not."""
+        if not self.know(tags):
+            if len(self._known | tags) > MOST_TAGS:
+                return False
+            self._known |= tags
         return True
 
     def know(self, tags: Set[str]) -> bool:
         """Whether all of ``tags`` are known already."""
-        return self._codes.keys() >= tags
+        return self._known >= tags
 
     def times_reached(self, step: int) -> int:
         """How many earlier segments passed ``step``."""

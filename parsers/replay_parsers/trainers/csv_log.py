@@ -111,6 +111,7 @@ def read(request: Request) -> Iterator[Records]:
                 problems.append(_half_row(request, line))
             elif not table.read(line, book):
                 book.leave_over(line.number, line.text)
+        problems += book.take_problems()
         scalars, events = book.scalars.take(), book.events.take()
         if block.last and start == block.end and start and not problems:
             return

@@ -62,7 +62,7 @@ def document_records(request: Request, format_name: str, book: Book, size: int, 
         run=Run(run=request.run, sources=(request.source,), metadata=dict(book.metadata)),
         events=events,
         scalars=scalars,
-        problems=tuple(problems),
+        problems=(*problems, *book.take_problems()),
         findings=book.take_findings(),
         coverage=book.coverage(size, 0, len(scalars) + len(events)),
     )

@@ -1,17 +1,35 @@
-"""What Hugging Face's Trainer hides: losses that were nan and do not show it.
+"""What Hugging Face's Trainer means beyond what it prints.
 
 With `logging_nan_inf_filter` (on by default) the Trainer puts the mean of the losses so far in the place of one that
 is nan or infinite (`transformers/trainer.py`): the curve looks healthy while the gradient norm beside it reads nan.
+
+The last record of a run gives the mean of its losses beside how long it took; its name is one that others give to the
+loss of a step.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from replay_parsers.trainers.losses import grad_norm, training_loss, why_no_loss
 from replay_parsers.trainers.reading import Book
+
+RUN_MEAN = "train/train_loss"
+"""What the mean over a run is called, as the Trainer itself names it in event files."""
+
+
+def tells_a_run_mean(keys: Collection[str]) -> bool:
+    """Whether a record of these keys is the last of a run, whose `train_loss` is the mean of all steps."""
+    return "train_loss" in keys and "train_runtime" in keys and "loss" not in keys
+
+
+def with_run_mean(fields: dict[str, float]) -> dict[str, float]:
+    """The values of a record, the mean over a run under its own name."""
+    if not tells_a_run_mean(fields):
+        return fields
+    return {RUN_MEAN if key == "train_loss" else key: value for key, value in fields.items()}
 
 
 class FilteredLoss:

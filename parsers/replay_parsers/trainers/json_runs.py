@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from replay_parsers.trainers.axes import Axis, clock_of_columns, step_and_epoch_keys
+from replay_parsers.trainers.huggingface_meaning import tells_a_run_mean
 from replay_parsers.trainers.losses import training_loss
 from replay_parsers.trainers.reading import Book
 
@@ -35,7 +36,7 @@ def run_of(names: tuple[str, ...], table: Table) -> Run | None:
     """The records whose numbers are given; None when they must be looked at one by one."""
     place = Axis({}).place(dict(zip(names, table[0].tolist(), strict=True)))
     clock = clock_of_columns(names, table.T)
-    if place is None or place.axis != "step" or clock is False:
+    if place is None or place.axis != "step" or clock is False or tells_a_run_mean(names):
         return None
     at = names.index(place.keys[0])
     steps = _as_steps(table[:, at])
@@ -87,7 +88,7 @@ def add_runs(runs: list[Run], epochs: tuple[Column, Column], axis: Axis, book: B
     that each record counts as it stands."""
     # After a restart every step is told anew, which each record would notice.
     book.repeats.told(int(runs[0].steps[0]), "", book.events.restarts)
-    if not all(book.scalars.knows(tag) for run in runs for tag in run.tags) or not _are_first_tellings(runs, book):
+    if not book.scalars.has_room_for({tag for run in runs for tag in run.tags}) or not _are_first_tellings(runs, book):
         return False
     if not axis.skim(*epochs, sum(len(run.steps) for run in runs)):
         return False

@@ -105,6 +105,8 @@ class Megatron:
         self.meaning = RecordMeaning(state.get("meaning", {}))
         self.repeating = bool(state.get("repeating", False))
         self._keys: dict[str, str] = {}
+        # Those that are tags as they stand.
+        self._plain: dict[str, str] = {}
 
     def state(self) -> dict[str, Any]:
         return {
@@ -139,7 +141,7 @@ class Megatron:
                 self._read_from_the_middle(header, at, pieces, rank, line, book)
                 return True
         if (validation := _VALIDATION.search(pieces[0])) is not None and len(pieces) > 1:
-            return self._validation(validation, pieces, book)
+            return self._validation(validation, pieces, line, book)
         continued = self._continued(pieces, rank, goes_on)
         if continued is None:
             return False
@@ -189,7 +191,7 @@ class Megatron:
         """Take in the fields of the open record; the last piece has no bar after it yet."""
         keys: list[str] = []
         values: list[float] = []
-        known = self._keys
+        known = self._plain
         for piece in pieces[start:-1]:
             key, _, value = piece.rpartition(":")
             try:
@@ -223,18 +225,24 @@ class Megatron:
             values.clear()
             self._open(header, self.rank, piece, book)
             return
+        printed = key
         if not key:
             # The first versions print most fields without a colon: `lm loss 7.1E+00`.
             before, _, value = piece.strip().rpartition(" ")
             key = _MENDED.get(before.replace(" ", ""), "")
         tag = self._key(key)
         read = number_with_unit(value)
-        if not tag or read is None or not book.scalars.knows(tag):
+        if not tag or read is None:
             if piece.strip():
                 book.leave_over(line.number, piece)
             return
         number, unit = read
-        keys.append(f"{tag} ({unit})" if unit else tag)
+        named = f"{tag} ({unit})" if unit else tag
+        if not book.knows(named, line.number):
+            return
+        if not unit and len(self._plain) < _MOST_KEYS:
+            self._plain[printed] = tag
+        keys.append(named)
         values.append(number)
 
     def _key(self, printed: str) -> str:
@@ -248,7 +256,7 @@ class Megatron:
             self._keys[printed] = key
         return key
 
-    def _validation(self, match: re.Match[str], pieces: list[str], book: Book) -> bool:
+    def _validation(self, match: re.Match[str], pieces: list[str], line: Line, book: Book) -> bool:
         """A validation line; its tags are those that Megatron's own TensorBoard writer gives."""
         step = int(match[1]) if match[1] else book.scalars.last_step
         if step is None:
@@ -256,6 +264,7 @@ class Megatron:
         which = f" ({match[2]})" if match[2] and match[2] != "validation set" else ""
         tags: list[str] = []
         values: list[float] = []
+        understood = False
         for piece in pieces[1:]:
             key, _, printed = piece.rpartition(":")
             value = parse_number(printed)
@@ -263,10 +272,13 @@ class Megatron:
             if value is None or not _KEY.fullmatch(key):
                 continue
             stem = key.removesuffix(" value").removesuffix(" PPL")
-            tags.append(f"{stem} validation{' ppl' if key.endswith(' PPL') else ''}{which}")
-            values.append(value)
+            tag = f"{stem} validation{' ppl' if key.endswith(' PPL') else ''}{which}"
+            understood = True
+            if book.knows(tag, line.number):
+                tags.append(tag)
+                values.append(value)
         if not tags:
-            return False
+            return understood
         book.scalars.add(step, tags, values, printed_time(pieces[0]) if len(pieces[0]) > 60 else None)
         return True
 

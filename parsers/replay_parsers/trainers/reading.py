@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from replay_parsers.lines import Block, Line, cut, part_of, read_blocks, split_rank
 from replay_parsers.parser import Request
 from replay_parsers.records import Coverage, EventKind, Finding, Problem, ProblemKind, Records, Run
-from replay_parsers.trainers.columns import ScalarColumns
+from replay_parsers.trainers.columns import MOST_TAGS, ScalarColumns
 from replay_parsers.trainers.events import EventLog
 from replay_parsers.trainers.line_events import is_noise, recognise
 from replay_parsers.trainers.losses import training_loss, why_no_loss
@@ -36,6 +36,9 @@ class Book:
         self.events = EventLog(request.run, request.source, self.scalars, state.get("events"))
         self.repeats = Repeats(state.get("repeats"))
         self.findings: list[Finding] = []
+        self.problems: list[Problem] = []
+        # Whether values were left out since the log has more names than there is room for.
+        self.full = bool(state.get("full", False))
         self.metadata: dict[str, str] = {}
         # Recognised, but no scalar and no event.
         self.other: Counter[str] = Counter()
@@ -47,6 +50,7 @@ class Book:
             "scalars": self.scalars.state(),
             "events": self.events.state(),
             "repeats": self.repeats.state(),
+            "full": self.full,
         }
 
     def repeated(
@@ -63,7 +67,7 @@ class Book:
     ) -> None:
         """Add what one record says was measured at ``step``, and a nan loss where it shows one."""
         if not self.scalars.know(fields.keys()):
-            fields = {key: value for key, value in fields.items() if self.scalars.knows(key)}
+            fields = {key: value for key, value in fields.items() if self.knows(key, line)}
         if not fields:
             return
         loss = training_loss(fields)
@@ -76,13 +80,49 @@ class Book:
         if why := why_no_loss(fields):
             self.events.add(EventKind.NAN_LOSS, line, why, step=step, time=time, detail={"field": loss or ""})
 
-    def leave_over(self, line: int, text: str) -> None:
-        """Count a line that says nothing to replay, and keep the first few to show."""
+    def knows(self, tag: str, line: int | str) -> bool:
+        """Whether there is room for a value of ``tag``; if not, it is counted, and the first time told."""
+        if self.scalars.knows(tag):
+            return True
+        self.other[f"values of other than the first {MOST_TAGS:,} names"] += 1
+        if not self.full:
+            self.full = True
+            where = "" if isinstance(line, int) else f"{line}: "
+            message = (
+                f"{where}values have more than {MOST_TAGS:,} different names; from {tag[:_EXAMPLE_LENGTH]!r} on, those "
+                "of further names are left out, the rest is kept; the names should not hold what changes"
+            )
+            number = line if isinstance(line, int) else None
+            self.problems.append(
+                Problem(source=self.source, kind=ProblemKind.NOT_UNDERSTOOD, message=message, line=number)
+            )
+        return False
+
+    def missing_loss(self, line: int | str, step: int, key: str, time: int | None = None, rank: str = "") -> None:
+        """Add that a record has no number for its training loss, ``key``, where it should have one."""
+        if self.repeated(step, rank, key, time):
+            return
+        self.events.reported()
+        text = f"{key} is null: no loss was measured, or it was no number, for which JSON has no word"
+        detail = {"field": key, "value": "null"}
+        self.events.add(EventKind.NAN_LOSS, line, text, step=step, time=time, detail=detail)
+
+    def leave_out(self, kinds: Mapping[str, int], times: int = 1) -> None:
+        """Count what records that are understood hold besides numbers: so many of each kind in each of them."""
+        for kind, count in kinds.items():
+            self.other[kind] += count * times
+
+    def leave_over(self, line: int | str, text: str) -> None:
+        """Count a line, or a record of a document, that says nothing to replay, and keep the first few to show."""
         self.not_understood += 1
+        self.example(line, text)
+
+    def example(self, line: int | str, text: str) -> None:
+        """Keep a line, or a record of a document, to show, if it is among the first few."""
         if len(self.examples) < EXAMPLES:
             shown = text.strip()
             cut = shown[:_EXAMPLE_LENGTH] + (" ..." if len(shown) > _EXAMPLE_LENGTH else "")
-            self.examples.append(f"line {line}: {cut}")
+            self.examples.append(f"line {line}: {cut}" if isinstance(line, int) else f"{line}: {cut}")
 
     def event_line(self, line: int, text: str, rank: str = "") -> bool:
         """Add the event that a line tells of; false when it tells of none."""
@@ -131,6 +171,11 @@ class Book:
         self.examples, self.not_understood = [], 0
         self.other.clear()
         return coverage
+
+    def take_problems(self) -> list[Problem]:
+        """The problems since the last call."""
+        problems, self.problems = self.problems, []
+        return problems
 
     def take_findings(self) -> tuple[Finding, ...]:
         """The findings since the last call."""
@@ -207,6 +252,7 @@ def read_log(
                 inside = not line.terminated and end == block.end
         if block.last and (left := dialect.unfinished()):
             problems.append(_open_record(request.source, block, left))
+        problems += book.take_problems()
         scalars, events = book.scalars.take(), book.events.take()
         if block.last and start == end and start > request.start and not problems:
             return
