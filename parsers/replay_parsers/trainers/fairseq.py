@@ -39,9 +39,10 @@ def read_line(text: str) -> Report | None:
     else:
         return None
     fields = {key.strip(): value for key, printed in pairs if (value := parse_number(printed)) is not None}
+    left_out = sum(map(bool, (key.strip() for key, _ in pairs))) - len(fields)
     counter = next((key for key in fields if key.endswith("num_updates")), None)
     step = parse_step(str(fields.pop(counter))) if counter else None
-    return Report(step, fields, time) if step is not None and fields else None
+    return Report(step, fields, time, max(left_out, 0)) if step is not None and fields else None
 
 
 def _json_pairs(message: str) -> list[tuple[str, str]]:

@@ -19,8 +19,9 @@ from typing import Any, TypedDict
 from replay_parsers.lines import Line, split_rank
 from replay_parsers.parser import Parser, Request, Sample
 from replay_parsers.records import Records
-from replay_parsers.trainers.huggingface_meaning import FilteredLoss
-from replay_parsers.trainers.losses import training_loss
+from replay_parsers.trainers.huggingface_meaning import FilteredLoss, with_run_mean
+from replay_parsers.trainers.json_objects import NULLS, TEXTS
+from replay_parsers.trainers.losses import missing_loss, training_loss
 from replay_parsers.trainers.numbers import parse_number, parse_step
 from replay_parsers.trainers.reading import Book, read_log
 from replay_parsers.trainers.recognising import by_lines
@@ -38,6 +39,7 @@ _VALUE = re.compile(
 )
 _BAR = re.compile(r"^\s{0,8}(?:Train: {1,4})?\d{1,3}%\|[^|]{0,400}\| {0,8}(\d{1,18})/(\d{1,18}) \[(?:[^\]]{0,300}\])?")
 _PLAN = re.compile(r"(Total optimization steps|Num Epochs)\s{0,4}=\s{0,4}([\d,]{1,20})")
+_STEPS = ("step", "global_step", "global_step/max_steps")
 _LONGEST = 20_000
 
 
@@ -145,18 +147,25 @@ class HuggingFace:
 
     def _take(self, held: _Held, book: Book) -> None:
         record = held["record"]
-        fields = _numbers(record)
+        numbers = _numbers(record)
+        fields = with_run_mean(numbers)
+        nulls = [key for key, printed in record.items() if printed == "None"]
+        texts = len(record.keys() - numbers.keys() - {*nulls, *_STEPS})
+        book.leave_out({kind: count for kind, count in ((NULLS, len(nulls)), (TEXTS, texts)) if count})
         trained = _trained(record)
         self.count += trained
         if trained and self.shown:
             self.done, self.total = self.shown
         step = self._step(record, fields, book, held["line"])
-        book.measured(held["line"], step, fields, printed_time(held["text"]), held["rank"])
+        time = printed_time(held["text"])
+        book.measured(held["line"], step, fields, time, held["rank"])
+        if (missing := missing_loss(nulls, numbers)) is not None:
+            book.missing_loss(held["line"], step, missing, time, held["rank"])
         if trained:
             self.filtered.look(fields, step, held["line"], book)
 
     def _step(self, record: Mapping[str, str], fields: Mapping[str, float], book: Book, line: int) -> int:
-        for key in ("step", "global_step", "global_step/max_steps"):
+        for key in _STEPS:
             if key in record and (step := parse_step(record[key])) is not None:
                 return step
         if self.done is not None:

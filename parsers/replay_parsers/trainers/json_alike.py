@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from replay_parsers.lines import LONGEST_LINE
 from replay_parsers.trainers import json_layout as layout
 from replay_parsers.trainers import json_runs
-from replay_parsers.trainers.json_objects import flatten, parse_object
+from replay_parsers.trainers.json_objects import flat_record, parse_object
+from replay_parsers.trainers.losses import training_loss
 
 WORTH_IT = 8 << 20
 """Smaller files are read sooner than the scanner is loaded; so are those whose lines differ more than now and then."""
@@ -29,17 +30,22 @@ _LONGEST_NUMBER = 64
 
 @dataclass(frozen=True)
 class Template:
-    """What lines that are alike have in common: the names of their numbers, and the texts around these, packed."""
+    """What lines that are alike have in common: the names of their numbers, and the texts around these, packed.
+
+    ``left_out`` counts what each of them holds besides numbers, by kind.
+    """
 
     names: tuple[str, ...]
     texts: NDArray[np.uint8]
+    left_out: Mapping[str, int]
 
 
 @dataclass(frozen=True)
 class Stretch:
     """Adjacent lines of a block, from byte ``begin`` to ``end``.
 
-    If they are alike, ``names`` and ``values``, of shape [lines, names], are their numbers.
+    If they are alike, ``names`` and ``values``, of shape [lines, names], are their numbers; ``left_out`` counts what
+    each holds besides.
     """
 
     begin: int
@@ -47,6 +53,7 @@ class Stretch:
     lines: int
     names: tuple[str, ...] = ()
     values: NDArray[np.float64] | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
 
 def alike_stretches(raw: bytes, lines: int) -> list[Stretch] | None:
@@ -94,12 +101,17 @@ def template_of(line: bytes) -> Template | None:
     # With their numbers in the place of the values, these come out under their names.
     numbered = b"".join(text + str(number).encode() for number, text in enumerate(texts[:-1])) + texts[-1]
     record = parse_object(numbered.decode("utf-8", "replay-latin-1"))
-    names: dict[str, Any] = {} if record is None else dict(flatten(record))
+    if record is None:
+        return None
+    flat = flat_record(record)
     # Not if a name comes twice, a value is a text or no number, or lies in a list or too deep.
-    if list(names.values()) != list(range(len(values))):
+    if list(flat.values.values()) != list(range(len(values))):
+        return None
+    # A loss that is null may be an event.
+    if training_loss(dict.fromkeys(flat.nulls, 0.0)) is not None:
         return None
     packed = b"".join(len(text).to_bytes(8, "little") + text for text in texts) + bytes(8)
-    return Template(tuple(names), np.frombuffer(packed, np.uint8))
+    return Template(tuple(flat.values), np.frombuffer(packed, np.uint8), flat.left_out)
 
 
 class _Scanner:
@@ -126,4 +138,4 @@ class _Scanner:
         end = int(job[layout.POSITION // 8]) - address
         first, self._filled = self._filled, self._filled + lines * len(template.names)
         values = self._values[first : self._filled].reshape(lines, -1)
-        return Stretch(begin, end, lines, template.names, values)
+        return Stretch(begin, end, lines, template.names, values, template.left_out)

@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 
 from replay_parsers.trainers import json_runs
 from replay_parsers.trainers.axes import Axis
+from replay_parsers.trainers.json_objects import DEEPEST, NULLS
 from replay_parsers.trainers.json_runs import Run, add_runs, epochs_of, run_of
+from replay_parsers.trainers.losses import training_loss
 from replay_parsers.trainers.numbers import LARGEST_DOUBLE
 from replay_parsers.trainers.reading import Book
 
@@ -36,11 +38,15 @@ and the process with it."""
 
 @dataclass(frozen=True)
 class _Columns:
-    """The numbers of a block: names, values of shape [columns, records], and which of them are there, likewise."""
+    """The numbers of a block: names, values of shape [columns, records], and which of them are there, likewise.
+
+    ``nulls`` counts the values that are null.
+    """
 
     names: tuple[str, ...]
     values: NDArray[np.float64]
     present: NDArray[np.bool_]
+    nulls: int
 
 
 def add_block(raw: bytes, lines: int, axis: Axis, book: Book) -> bool:
@@ -53,7 +59,11 @@ def add_block(raw: bytes, lines: int, axis: Axis, book: Book) -> bool:
         return False
     runs = _runs(columns)
     epochs = epochs_of(columns.names, columns.values.T, columns.present.T)
-    return runs is not None and epochs is not None and add_runs(runs, epochs, axis, book)
+    if runs is None or epochs is None or not add_runs(runs, epochs, axis, book):
+        return False
+    if columns.nulls:
+        book.leave_out({NULLS: columns.nulls})
+    return True
 
 
 def _is_shallow(raw: bytes, lines: int) -> bool:
@@ -98,12 +108,16 @@ def _columns(raw: bytes) -> _Columns | None:
         options = arrow_json.ReadOptions(block_size=max(1 << 20, len(raw) // 4 + 1), use_threads=True)
         table = arrow_json.read_json(pa.BufferReader(raw), read_options=options)
         named: list[tuple[str, Any]] = []
-        if not all(_flatten(name, table.column(name).combine_chunks(), named) for name in table.column_names):
+        if not all(_flatten(name, table.column(name).combine_chunks(), named, 0) for name in table.column_names):
             return None
     # Names that are not UTF-8 are found only when they are asked for.
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
         return None
     if not named or len(named) > _MOST_COLUMNS or len({name for name, _ in named}) < len(named):
+        return None
+    # A null and a value that is not there are one to Arrow.  Where all else is numbers, the word stands for itself.
+    nulls = raw.count(b"null")
+    if nulls and any(column.null_count and training_loss({name: 0.0}) is not None for name, column in named):
         return None
     values = np.empty((len(named), table.num_rows))
     present = np.ones(values.shape, np.bool_)
@@ -114,7 +128,7 @@ def _columns(raw: bytes) -> _Columns | None:
             values[row, ~present[row]] = 0
     values[values >= LARGEST_DOUBLE] = np.inf
     values[values <= -LARGEST_DOUBLE] = -np.inf
-    return _Columns(tuple(name for name, _ in named), values, present)
+    return _Columns(tuple(name for name, _ in named), values, present, nulls)
 
 
 def _numbers(column: Any) -> NDArray[Any]:
@@ -131,17 +145,21 @@ def _bits(buffer: Any, column: Any) -> NDArray[np.bool_]:
     return bits[column.offset : column.offset + len(column)].astype(np.bool_)
 
 
-def _flatten(name: str, column: Any, named: list[tuple[str, Any]]) -> bool:
-    """Add the numbers below ``column`` to ``named``; false when there is anything else."""
+def _flatten(name: str, column: Any, named: list[tuple[str, Any]], depth: int) -> bool:
+    """Add the numbers below ``column`` to ``named``; false when there is anything else, or it lies too deep."""
     import pyarrow.types as types
 
+    # Nulls are counted by their word.
+    if "null" in name:
+        return False
     if types.is_int64(column.type) or types.is_float64(column.type) or types.is_boolean(column.type):
         named.append((name, column))
         return True
-    if not types.is_struct(column.type) or column.null_count:
+    if not types.is_struct(column.type) or column.null_count or depth >= DEEPEST:
         return False
     return all(
-        _flatten(f"{name}/{field.name}", column.field(number), named) for number, field in enumerate(column.type)
+        _flatten(f"{name}/{field.name}", column.field(number), named, depth + 1)
+        for number, field in enumerate(column.type)
     )
 
 

@@ -1,7 +1,9 @@
 """JSON lines with any keys: LLaMA-Factory's `trainer_log.jsonl`, ms-swift's `logging.jsonl`, and everybody's own.
 
-One object a line.  Nested objects become names with slashes, numbers in quotation marks become numbers, and bare
-NaN and Infinity, which are no JSON, are read all the same.  Values over samples, tokens or epochs: :mod:`.axes`.
+One object a line.  Nested objects become names with slashes, down to a depth that is the same however the file is
+read; numbers in quotation marks become numbers, and bare NaN and Infinity, which are no JSON, are read all the same.
+What a record holds besides is counted by kind: :mod:`.json_objects`.  Values over samples, tokens or epochs:
+:mod:`.axes`.
 """
 
 from __future__ import annotations
@@ -14,13 +16,13 @@ from replay_parsers.files import SAMPLE_BYTES
 from replay_parsers.lines import Block, Line
 from replay_parsers.parser import Parser, Request, Sample
 from replay_parsers.records import Records
-from replay_parsers.trainers.axes import Axis, tells_of_a_run, time_of
-from replay_parsers.trainers.huggingface_meaning import FilteredLoss
+from replay_parsers.trainers.axes import RECORD_NUMBER, Axis, tells_of_a_run, time_of
+from replay_parsers.trainers.huggingface_meaning import FilteredLoss, with_run_mean
 from replay_parsers.trainers.json_alike import WORTH_IT, alike_stretches
 from replay_parsers.trainers.json_blocks import add_block
-from replay_parsers.trainers.json_objects import flatten, numbers_of, parse_object
+from replay_parsers.trainers.json_objects import TEXTS, flat_record, numbers_of, parse_object
 from replay_parsers.trainers.json_runs import Table, add_runs, epochs_of, run_of
-from replay_parsers.trainers.losses import training_loss
+from replay_parsers.trainers.losses import missing_loss, training_loss
 from replay_parsers.trainers.reading import Book, read_log
 from replay_parsers.trainers.recognising import by_lines
 
@@ -42,7 +44,8 @@ class RecordReader:
 
     def take(self, record: Mapping[str, Any], place: int | str, rank: str, book: Book) -> bool:
         """Add what ``record`` measures; ``place`` is its line, or where it stands in a document."""
-        flat = dict(flatten(record))
+        whole = flat_record(record)
+        flat = whole.values
         if "value" in flat and (named := next((key for key in _NAMES if isinstance(flat.get(key), str)), None)):
             # One value a record, with its name beside it.
             value, name = flat.pop("value"), flat.pop(named)
@@ -52,15 +55,22 @@ class RecordReader:
             return False
         clock, time = time_of(flat)
         numbers = numbers_of(flat)
-        left_out = {*at.keys, clock}
-        fields = {key + at.suffix: value for key, value in numbers.items() if key not in left_out}
-        if not fields:
+        used = {*at.keys, clock}
+        fields = {key + at.suffix: value for key, value in numbers.items() if key not in used}
+        missing = missing_loss(whole.nulls, numbers) if whole.nulls and at.axis != RECORD_NUMBER else None
+        if not fields and missing is None:
             return False
         if at.axis != "step":
-            if training_loss(numbers) is None and not at.suffix:
+            if training_loss(numbers) is None and missing is None and not at.suffix:
                 return False
             book.metadata["step axis"] = at.axis
+        if len(numbers) < len(flat) and (texts := len(flat.keys() - numbers.keys() - used)):
+            whole.left_out[TEXTS] = texts
+        book.leave_out(whole.left_out)
+        fields = with_run_mean(fields)
         book.measured(place, at.step, fields, time, rank)
+        if missing is not None:
+            book.missing_loss(place, at.step, missing, time, rank)
         self.filtered.look(fields, at.step, place, book)
         return True
 
@@ -89,6 +99,7 @@ class JsonLines:
             return False
         if not self.records.take(record, line.number, rank, book):
             book.other["records without a step or a loss"] += 1
+            book.example(line.number, text)
         return True
 
     def bulk(self, block: Block, book: Book) -> Iterator[tuple[int, int, int]]:
@@ -101,7 +112,9 @@ class JsonLines:
             return
         number = block.number
         for stretch in stretches:
-            if stretch.values is None or not self.records.take_alike(stretch.names, stretch.values, book):
+            if stretch.values is not None and self.records.take_alike(stretch.names, stretch.values, book):
+                book.leave_out(stretch.left_out, stretch.lines)
+            else:
                 yield stretch.begin, stretch.end, number
             number += stretch.lines
 
@@ -119,7 +132,7 @@ def _telling(line: str) -> bool:
     record = parse_object(line)
     if record is None:
         return False
-    flat = dict(flatten(record))
+    flat = flat_record(record).values
     place = Axis({}).place(flat)
     if place is None:
         return False

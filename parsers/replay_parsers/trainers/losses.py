@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 # The first one present is the loss of the step.  NeMo's bar shows a smoothed `loss` beside the real one.
@@ -22,6 +23,8 @@ _LOSSES = (
     "avg_loss",
 )
 _HELD_OUT = ("eval", "val", "valid", "validation", "test", "dev")
+_MEASURED_OUTSIDE = re.compile(rf"(?:^|[^a-z])(?:{'|'.join(_HELD_OUT)})(?:$|[^a-z])", re.I)
+_RATES = ("learning_rate", "lr")
 _GRAD_NORMS = ("grad_norm", "total_grad_norm", "gnorm", "gradient_norm", "norm")
 
 
@@ -72,3 +75,22 @@ def why_no_loss(fields: Mapping[str, float]) -> str:
     if value == 0 and norm is not None and math.isnan(fields[norm]):
         return f"{key} reads 0 and the gradient norm nan"
     return ""
+
+
+def missing_loss(nulls: Iterable[str], numbers: Mapping[str, float]) -> str | None:
+    """The key of a training loss that is null where it should have been measured; None when there is none.
+
+    JSON has no nan, so that many loggers write null for one.  Others write it for all that a record does not measure,
+    in evaluations for example: there it says nothing.
+
+    >>> missing_loss(["loss"], {"step": 5, "lr": 1e-4}), missing_loss(["loss"], {"step": 5, "eval_loss": 2.5})
+    ('loss', None)
+    """
+    nulls = tuple(nulls)
+    key = _roles(nulls)[0]
+    if key is None or training_loss(numbers) is not None or any(map(_MEASURED_OUTSIDE.search, numbers)):
+        return None
+    # A record whose other values are null as well must show that a step was taken.
+    others = [name for name in nulls if name != key and _plain(name) not in _GRAD_NORMS]
+    stepped = any(_plain(name) in _RATES or _plain(name) in _GRAD_NORMS for name in numbers)
+    return key if stepped or not others else None

@@ -27,12 +27,15 @@ def read_line(text: str) -> Report | None:
     if match is None:
         return None
     fields: dict[str, float] = {}
+    left_out = 0
     for piece in text[match.end() :].split(" | "):
         key, _, printed = piece.partition(": ")
         value = parse_abbreviated(printed.strip())
         if value is not None and key.strip():
             fields[key.strip()] = value
-    return Report(int(match[1]), fields, _time(text)) if fields else None
+        else:
+            left_out += 1
+    return Report(int(match[1]), fields, _time(text), left_out) if fields else None
 
 
 def parse_abbreviated(text: str) -> float | None:

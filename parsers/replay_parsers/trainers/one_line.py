@@ -9,6 +9,7 @@ from typing import Any
 from replay_parsers.lines import Line, split_rank
 from replay_parsers.parser import Parser, Request, Sample
 from replay_parsers.records import Records
+from replay_parsers.trainers.json_objects import TEXTS
 from replay_parsers.trainers.reading import Book, read_log
 from replay_parsers.trainers.recognising import by_lines
 
@@ -20,12 +21,14 @@ LONGEST_RECORD = 4_000
 class Report:
     """What one line reports: values by key at ``step``, printed at ``time`` (microseconds since 1970) if known.
 
-    A ``step`` of None means the last one that the log reported, 0 before the first.
+    A ``step`` of None means the last one that the log reported, 0 before the first.  ``left_out`` counts the values
+    that are no numbers.
     """
 
     step: int | None
     fields: dict[str, float]
     time: int | None = None
+    left_out: int = 0
 
 
 ReadLine = Callable[[str], Report | None]
@@ -44,6 +47,8 @@ class OneLine:
         if report is None or goes_on:
             return False
         step = report.step if report.step is not None else book.scalars.last_step or 0
+        if report.left_out:
+            book.leave_out({TEXTS: report.left_out})
         book.measured(line.number, step, report.fields, report.time, rank)
         return True
 

@@ -36,6 +36,17 @@ class TestGotcha15Headers:
         assert (list(values(read, "loss")), read.coverage.not_understood) == ([1], 1)
 
 
+class TestWhatIsLeftOut:
+    def test_cells_that_are_no_numbers_are_counted(self, read_text: ReadText) -> None:
+        read = read_text(PARSER, "step,loss,time,a\n1,abc,2023-11-14T22:13:20Z,1\n2,2.25,2023-11-14T22:13:21Z,x\n")
+        assert (values(read, "loss"), values(read, "a")) == ({2: 2.25}, {1: 1.0})
+        assert read.coverage.other == {"texts in place of numbers": 2}
+
+    def test_rows_that_measure_nothing_are_shown(self, read_text: ReadText) -> None:
+        read = read_text(PARSER, "step,loss\n1,2.5\n2,abc\n")
+        assert (read.coverage.not_understood, read.coverage.examples) == (1, ("line 3: 2,abc",))
+
+
 class TestTables:
     def test_lightning_leaves_cells_empty_that_were_not_measured(self, read_text: ReadText) -> None:
         text = "epoch,lr-AdamW,step,train_loss_epoch,train_loss_step,val_loss\n"

@@ -169,7 +169,7 @@ class TestGotcha14Console:
         for eval_bar in ("", f"\r{self.bar(2, 2)}\x1b[A"):
             read = read_text(huggingface.PARSER, self.redrawn(eval_bar=eval_bar))
             assert values(read, "loss") == {10: 2.5, 20: 2.25, 30: 2.0}
-            assert (values(read, "eval_loss"), values(read, "train_loss")) == ({30: 2.75}, {30: 2.25})
+            assert (values(read, "eval_loss"), values(read, "train/train_loss")) == ({30: 2.75}, {30: 2.25})
             assert read.problems == ()
 
     def test_read_at_any_moment_it_says_the_same(self, tmp_path: Path, read_text: ReadText) -> None:
@@ -247,6 +247,38 @@ class TestGotcha14Console:
         read = read_text(huggingface.PARSER, bars + "{'loss': 2.5, 'epoch': 1.0}\n")
         assert values(read, "loss") == {24_999: 2.5}
         assert read.coverage.not_understood == 0
+
+
+class TestTheMeanOverTheRun:
+    """The last record's `train_loss` is no loss of a step, and is called what the Trainer calls it in event files."""
+
+    LAST = '"train_runtime": 9.5, "total_flos": 2.0, "train_loss": 2.25'
+
+    def test_in_its_state(self, read_text: ReadText) -> None:
+        read = read_text(trainer_state.PARSER, state('{"loss": 2.5, "step": 10}', f'{{{self.LAST}, "step": 10}}'))
+        assert (values(read, "loss"), values(read, "train/train_loss")) == ({10: 2.5}, {10: 2.25})
+        assert "train_loss" not in read.scalars.tags
+
+    def test_on_the_console(self, read_text: ReadText) -> None:
+        bar = "  1%|#     | 10/1000 [00:10<16:30,  1.00it/s]"
+        read = read_text(huggingface.PARSER, f"{bar}\n{{'loss': 2.5}}\n{{{self.LAST}}}\n".replace('"', "'"))
+        assert (values(read, "loss"), values(read, "train/train_loss")) == ({10: 2.5}, {10: 2.25})
+        assert "train_loss" not in read.scalars.tags
+
+    def test_others_train_loss_is_that_of_the_step(self, read_text: ReadText) -> None:
+        read = read_text(json_lines.PARSER, '{"step": 1, "train_loss": 2.5, "train_time": 3.0}\n')
+        assert values(read, "train_loss") == {1: 2.5}
+
+
+class TestWhatIsLeftOut:
+    def test_values_that_are_no_numbers_are_counted(self, read_text: ReadText) -> None:
+        read = read_text(huggingface.PARSER, "{'loss': 2.5, 'a': None, 'b': 'x', 'global_step/max_steps': '1/5'}\n")
+        assert read.coverage.other == {"null values": 1, "texts in place of numbers": 1}
+
+    def test_a_loss_of_none_is_missing(self, read_text: ReadText) -> None:
+        bar = "  1%|#     | 10/1000 [00:10<16:30,  1.00it/s]"
+        read = read_text(huggingface.PARSER, f"{bar}{{'loss': None, 'learning_rate': 0.1}}\n")
+        assert [(event.step, event.detail["value"]) for event in of_kind(read, "nan_loss")] == [(10, "null")]
 
 
 class TestDictionaries:

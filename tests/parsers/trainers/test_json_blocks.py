@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from log_reading import read_path, rows
+from log_reading import read_growing, read_path, rows
 
 from replay_parsers.lines import Block
 from replay_parsers.records import Records
@@ -61,6 +62,13 @@ def assert_same(left: Records, right: Records) -> None:
 
 def lines(*records: object) -> str:
     return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def nested(depth: int, value: object = 1.5) -> object:
+    """A value within so many objects."""
+    for _ in range(depth):
+        value = {"a": value}
+    return value
 
 
 PLAIN = {
@@ -116,6 +124,24 @@ INTRICATE = {
     "a name in latin-1": '{"step": 1, "loss": 2.5, "gr\xf6\xdfe": 1.5}\n' * 3,
     "a name below in latin-1": '{"step": 1, "loss": 2.5, "a": {"gr\xf6\xdfe": 1.5}}\n' * 3,
     "nulls": lines({"step": 1, "loss": 2.5, "a": None}, {"step": 2, "loss": None, "a": 1.0}),
+    "a run's mean at its end": lines(
+        *({"step": step, "loss": 2.5} for step in range(100)),
+        {"step": 100, "train_runtime": 9.5, "train_loss": 2.25},
+    ),
+    "a null only": lines(*({"step": step, "loss": 2.5, "gn": None} for step in range(5))),
+    "nulls and absences": lines(
+        {"step": 1, "loss": 2.5, "a": 1.5, "b": 2},
+        {"step": 2, "loss": 2.5, "a": None},
+        {"step": 3, "loss": 2.5, "b": 3},
+        {"step": 4, "loss": 2.5, "a": None, "b": None},
+    ),
+    "a loss that is null": lines(*({"step": step, "loss": None if step == 3 else 2.5} for step in range(6))),
+    "names with null": lines({"step": 1, "loss": 2.5, "null": 1.5}, {"step": 2, "loss": 2.5, "x": {"null": {}}}),
+    "too deep": lines(*({"step": step, "loss": 2.5, "a": nested(6)} for step in range(5))),
+    "too deep now and then": lines(
+        *({"step": step, "loss": 2.5, **({"a": nested(6)} if step == 3 else {"b": nested(5)})} for step in range(6))
+    ),
+    "empty, too deep": lines(*({"step": step, "loss": 2.5, "a": nested(7, {})} for step in range(5))),
     "an object once": lines({"step": 1, "loss": 2.5, "more": {"a": 1.0}}, {"step": 2, "loss": 2.5}),
     "slashes": lines({"step": 1, "loss": 2.5, "a/b": 1.0, "a": {"b": 2.0}}),
     "a restart between": lines(*({"step": step, "loss": 2.5, "time": 1.7e9 + step} for step in range(1, 9)))
@@ -189,6 +215,56 @@ def test_any_numbers_come_out_the_same(
     records = [{"step": step, **dict(zip(keys, numbers, strict=False))} for step, numbers in table]
     with pytest.MonkeyPatch.context() as patch:
         assert_same(*both_ways(tmp_path / "any.jsonl", lines(*records), patch, way)[:2])
+
+
+KINDS = st.sampled_from(
+    [
+        {"a": nested(4)},
+        {"a": nested(5)},
+        {"a": nested(6)},
+        {"a": nested(9, 2)},
+        {"a": {"b": nested(5, "text"), "c": 1.5}},
+        {"a": nested(6, {})},
+        {"gn": None},
+        {"gn": 1.5},
+        {"ids": []},
+        {"ids": [1, 2]},
+        {"kind": "train"},
+        {"loss": None},
+        {"train_runtime": 2.0, "train_loss": 2.5},
+        {},
+    ]
+)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    stretches=st.lists(st.tuples(KINDS, KINDS, st.integers(1, 5)), min_size=1, max_size=4),
+    block=st.sampled_from([32, 200, 4 << 20]),
+    cuts=st.lists(st.integers(0, 600), max_size=3),
+)
+def test_what_is_left_out_is_the_same_and_is_told_the_same(
+    tmp_path: Path, way: str, stretches: list[tuple[dict[str, Any], dict[str, Any], int]], block: int, cuts: list[int]
+) -> None:
+    """At any size of the blocks, beside any neighbours, and whatever the moments of the reads."""
+    of_all = [kinds for first, second, count in stretches for kinds in [first | second] * count]
+    text = lines(*({"step": step, "loss": 2.5, **kinds} for step, kinds in enumerate(of_all)))
+    path = tmp_path / "any.jsonl"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("replay_parsers.lines.BLOCK_BYTES", block)
+        at_once, one_by_one, _ = both_ways(path, text, patch, way)
+        assert_same(at_once, one_by_one)
+        patch.setattr(json_lines, "WORTH_IT", 1 if way == "scanner" else 1 << 40)
+        patch.setattr(json_blocks, "WORTH_IT", 1)
+        content = text.encode()
+        pieces = read_growing(PARSER, path, content, [min(cut, len(content)) for cut in cuts])
+    assert [row for piece in pieces for row in rows(piece)] == rows(at_once)
+    assert [event for piece in pieces for event in piece.events] == list(at_once.events)
+    counted: Counter[str] = Counter()
+    for piece in pieces:
+        counted.update(piece.coverage.other)
+    assert counted == at_once.coverage.other
 
 
 def test_a_large_file_is_read_in_blocks_without_being_told(tmp_path: Path) -> None:

@@ -81,6 +81,82 @@ class TestKeys:
         read = read_text(PARSER, lines({"config": {"lr": 1e-4}, "seed": 1}, {"step": 10, "loss": 2.5}))
         assert values(read, "loss") == {10: 2.5}
         assert read.coverage.other["records without a step or a loss"] == 1
+        assert read.coverage.examples == ('line 1: {"config": {"lr": 0.0001}, "seed": 1}',)
+
+
+def nested(depth: int, value: object = 1.5) -> object:
+    """A value within so many objects."""
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
+class TestWhatIsLeftOut:
+    def test_it_is_counted_by_kind(self, read_text: ReadText) -> None:
+        record = {"step": 3, "loss": 2, "layers": [1, 2], "gn": None, "mode": "train", "deep": nested(6, [1])}
+        read = read_text(PARSER, lines(record))
+        assert values(read, "loss") == {3: 2.0}
+        assert read.coverage.other == {
+            "lists": 1,
+            "null values": 1,
+            "texts in place of numbers": 1,
+            "values nested more than 5 objects deep": 1,
+        }
+
+    def test_what_says_where_and_when_is_not_left_out(self, read_text: ReadText) -> None:
+        records = [
+            {"step": "3/10", "loss": "2.5", "time": "2023-11-14T22:13:20Z"},
+            {"name": "lr", "value": 1e-4, "step": 3},
+        ]
+        assert read_text(PARSER, lines(*records)).coverage.other == {}
+
+    def test_values_are_kept_to_a_depth_of_five_objects(self, read_text: ReadText) -> None:
+        read = read_text(PARSER, lines({"step": 1, "loss": 2.5, "at": nested(5), "below": nested(6)}))
+        assert set(read.scalars.tags) == {"loss", "at/a/a/a/a/a"}
+        assert read.coverage.other == {"values nested more than 5 objects deep": 1}
+
+    def test_every_value_of_what_lies_too_deep_counts(self, read_text: ReadText) -> None:
+        deep = nested(5, {"x": {"y": 1, "z": {"u": 2, "v": "text"}}, "w": {}})
+        read = read_text(PARSER, lines({"step": 1, "loss": 2.5, "deep": deep}))
+        assert read.coverage.other == {"values nested more than 5 objects deep": 3}
+
+
+class TestALossThatIsNull:
+    """JSON has no nan; what is null was not measured, which is all that is told."""
+
+    @pytest.mark.parametrize(
+        "record",
+        [
+            {"step": 3, "loss": None},
+            {"step": 3, "loss": None, "grad_norm": None},
+            {"step": 3, "train": {"loss": None}, "lr": 1e-4, "aux": None},
+        ],
+    )
+    def test_it_is_missing(self, read_text: ReadText, record: object) -> None:
+        read = read_text(PARSER, lines({"step": 2, "loss": 2.5}, record))
+        (event,) = of_kind(read, "nan_loss")
+        assert (event.step, event.locator, event.detail["value"]) == (3, "line 2", "null")
+        assert "null" in event.text
+        assert list(values(read, "loss")) == [2]
+
+    @pytest.mark.parametrize(
+        "record",
+        [
+            {"step": 3, "loss": None, "eval_loss": 2.5},
+            {"step": 3, "loss": None, "val/accuracy": 0.5},
+            {"step": 3, "loss": None, "reduced_train_loss": 2.5},
+            {"current_steps": 3, "loss": None, "eval_loss": None, "learning_rate": None, "epoch": 1.0},
+            {"loss": None, "lr": 1e-4},
+            {"config": {"loss": None}},
+        ],
+        ids=["evaluation", "held out", "another loss", "a summary", "no step", "a configuration"],
+    )
+    def test_where_it_was_not_to_be_measured_it_is_not(self, read_text: ReadText, record: object) -> None:
+        assert of_kind(read_text(PARSER, lines({"step": 2, "loss": 2.5}, record)), "nan_loss") == []
+
+    def test_several_ranks_tell_it_once(self, read_text: ReadText) -> None:
+        text = "".join(f'[rank{rank}]: {{"step": 3, "loss": null, "lr": 0.1}}\n' for rank in range(4))
+        assert len(of_kind(read_text(PARSER, text), "nan_loss")) == 1
 
 
 class TestGotcha16Numbers:
