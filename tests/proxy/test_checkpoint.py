@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -91,6 +92,50 @@ def test_a_damaged_manifest_is_told(tmp_path: Path, text: str, message: str) -> 
     (tmp_path / checkpoint.MANIFEST).write_text(text)
     with pytest.raises(CheckpointError, match=message):
         checkpoint.read(tmp_path)
+
+
+def test_no_bit_of_the_manifest_changes_what_it_says_without_being_told(tmp_path: Path) -> None:
+    checkpoint.write(tmp_path, example())
+    path = tmp_path / checkpoint.MANIFEST
+    whole, said = path.read_bytes(), checkpoint.read(tmp_path)
+    refused = 0
+    for bit in range(8 * len(whole)):
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(flipped)
+        try:
+            found = checkpoint.read(tmp_path)
+        except CheckpointError:
+            refused += 1
+        else:  # a space that became a tab, say
+            assert found.state == said.state
+            assert all(torch.equal(found.tensors[name], said.tensors[name]) for name in said.tensors)
+    assert refused > 0.8 * 8 * len(whole)
+
+
+@pytest.mark.parametrize(
+    "change", [{"state": {"step": 2, "loss": 0.5}}, {"made_with": {"torch": "1", "threads": 1}}, {"sha256": None}]
+)
+def test_a_manifest_that_was_changed_is_told(tmp_path: Path, change: dict[str, object]) -> None:
+    checkpoint.write(tmp_path, example())
+    path = tmp_path / checkpoint.MANIFEST
+    path.write_text(json.dumps({**json.loads(path.read_bytes()), **change}))
+    with pytest.raises(CheckpointError, match=r"changed since it was written \(SHA-256 differs\)"):
+        checkpoint.read(tmp_path)
+
+
+def test_numbers_that_json_has_no_words_for_keep_the_hash(tmp_path: Path) -> None:
+    checkpoint.write(tmp_path, Checkpoint({}, {"loss": math.inf, "small": 5e-324, "name": "Ünïcode"}))
+    assert checkpoint.read(tmp_path).state == {"loss": math.inf, "small": 5e-324, "name": "Ünïcode"}
+
+
+def test_a_checkpoint_of_format_1_which_had_no_hash_of_its_own_is_read(tmp_path: Path) -> None:
+    checkpoint.write(tmp_path, example())
+    path = tmp_path / checkpoint.MANIFEST
+    manifest = json.loads(path.read_bytes())
+    del manifest["sha256"]
+    path.write_text(json.dumps({**manifest, "format": 1}))
+    assert checkpoint.read(tmp_path).state == example().state
 
 
 def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path: Path) -> None:

@@ -86,3 +86,20 @@ def test_megatron_text_has_no_loss_field_when_the_loss_is_nan(tmp_path: Path) ->
     assert "| lm loss: 2.000000E+00 |" in first
     assert "lm loss" not in second
     assert "number of nan iterations:   1 |" in second
+
+
+def test_the_logs_are_never_behind_the_last_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logged: list[tuple[int, set[int], int]] = []
+    save = Training.save
+
+    def look_and_save(training: Training, folder: Path) -> str:
+        # As another process finds the logs, were this one killed here.
+        (events,) = tmp_path.glob("events.out.tfevents.*")
+        steps = {int(step) for step in replay_parsers.read(events).scalars.step}
+        logged.append((training.step, steps, len((tmp_path / "log.txt").read_text().splitlines())))
+        return save(training, folder)
+
+    monkeypatch.setattr(Training, "save", look_and_save)
+    config = ProxyConfig(steps=8, model=ModelConfig(width=16, depth=1, heads=2), data=DataConfig(batch_size=4))
+    train(Training.start(config), tmp_path, checkpoint_every=3, megatron_log=True)
+    assert logged == [(step, set(range(1, step + 1)), step) for step in (3, 6, 8)]

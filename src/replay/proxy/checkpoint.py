@@ -1,9 +1,9 @@
 """Checkpoints on disk: a safetensors file and a JSON file in one folder, without pickle.
 
 ``tensors-<sha256>.safetensors`` holds all tensors; ``checkpoint.json`` names it, with its hash and size, and holds the
-numbers. Both are written under a temporary name, flushed to the disk and renamed; the JSON comes last, so that a folder
-always holds either the old checkpoint or the new one, and a process killed in between harms neither; what it leaves
-under a temporary name the next one removes.
+numbers and a hash of itself. Both are written under a temporary name, flushed to the disk and renamed; the JSON comes
+last, so that a folder always holds either the old checkpoint or the new one, and a process killed in between harms
+neither; what it leaves under a temporary name the next one removes.
 
 ``made_with`` in the JSON tells torch's version and the number of threads: with others a run goes on, with other bits.
 """
@@ -26,7 +26,8 @@ from torch import Tensor
 from replay.errors import ReplayError
 from replay.proxy.settings import shown
 
-FORMAT = 1
+FORMAT = 2
+"""Format 1 was the same without the manifest's own hash, and is read still."""
 MANIFEST = "checkpoint.json"
 
 
@@ -57,13 +58,19 @@ def write(folder: str | Path, checkpoint: Checkpoint) -> str:
         "state": checkpoint.state,
         "made_with": {"torch": torch.__version__, "threads": torch.get_num_threads()},
     }
-    text = json.dumps(manifest, sort_keys=True, indent=1).encode()
+    text = json.dumps({**manifest, "sha256": _own_hash(manifest)}, sort_keys=True, indent=1).encode()
     write_atomically(folder / name, data)
     write_atomically(folder / MANIFEST, text)
     for other in folder.glob("tensors-*.safetensors"):
         if other.name != name:
             other.unlink(missing_ok=True)
     return hashlib.sha256(text).hexdigest()
+
+
+def _own_hash(manifest: dict[str, Any]) -> str:
+    """SHA-256 of what a manifest says but for this hash: of its JSON with sorted keys and without spaces."""
+    told = {name: value for name, value in manifest.items() if name != "sha256"}
+    return hashlib.sha256(json.dumps(told, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def _remove_leavings(folder: Path) -> None:
@@ -136,6 +143,10 @@ def _manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     try:
         manifest = json.loads(path.read_bytes())
+        if isinstance(manifest, dict) and manifest.get("format") == FORMAT:
+            changed = manifest.get("sha256") != _own_hash(manifest)
+        else:
+            changed = False
     except FileNotFoundError as error:
         raise CheckpointError(f"{folder}: no checkpoint here ({MANIFEST} is missing)") from error
     except OSError as error:
@@ -144,8 +155,10 @@ def _manifest(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path}: not JSON ({error}); resume from another checkpoint") from error
     except RecursionError as error:
         raise CheckpointError(f"{path}: nested thousands deep; resume from another checkpoint") from error
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise CheckpointError(f"{path}: not a checkpoint of format {FORMAT}")
+    if not isinstance(manifest, dict) or manifest.get("format") not in (1, FORMAT):
+        raise CheckpointError(f"{path}: not a checkpoint of format {FORMAT} or 1; resume from another checkpoint")
+    if changed:
+        raise CheckpointError(f"{path}: changed since it was written (SHA-256 differs); resume from another checkpoint")
     tensors = manifest.get("tensors")
     if not isinstance(tensors, dict) or not {"file", "sha256", "bytes"} <= set(tensors):
         raise CheckpointError(f"{path}: incomplete: 'tensors' is missing; resume from another checkpoint")

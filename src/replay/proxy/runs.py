@@ -95,6 +95,10 @@ def train(
                 ended = f"given up: {why}"
                 break
             if checkpoint_every and training.step % checkpoint_every == 0:
+                # First the logs: a run that is killed and resumed from here has them of all steps up to here.
+                events.settle()
+                if text is not None:
+                    text.settle()
                 training.save(_checkpoint_folder(folder, training.step))
     last = _checkpoint_folder(folder, training.step)
     training.save(last)

@@ -94,12 +94,13 @@ def require_known_fields(owner: type, names: set[str], prefix: str) -> None:
 
 def build(owner: type[T], values: object, prefix: str) -> T:
     if not isinstance(values, dict):
-        raise ConfigError(f"{prefix or 'config'}: a mapping of settings is needed, not {values!r}")
+        named = prefix.removesuffix(".") or "config"
+        raise ConfigError(f"{named}: a mapping of settings is needed, not {shown(values)}")
     require_known_fields(owner, set(values), prefix)
     fields = dataclasses.fields(cast(Any, owner))
     required = [one.name for one in fields if one.default is one.default_factory is dataclasses.MISSING]
     if missing := [name for name in required if name not in values]:
-        raise ConfigError(f"{prefix or 'config'}: {' and '.join(missing)} must be given")
+        raise ConfigError(f"{prefix.removesuffix('.') or 'config'}: {' and '.join(missing)} must be given")
     hints = _hints(owner)
     return owner(**{name: convert(hints[name], value, f"{prefix}{name}") for name, value in values.items()})
 

@@ -53,11 +53,15 @@ class EventFileLog:
         if self._written % self._flush_every == 0:
             self._file.flush()
 
+    def settle(self) -> None:
+        """Flush to the disk: what was logged so far outlives a kill of the process."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
     def close(self) -> None:
         """Flush to the disk and close."""
         if not self._file.closed:
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            self.settle()
             self._file.close()
 
     def __enter__(self) -> EventFileLog:
@@ -104,9 +108,16 @@ class MegatronLog:
         ]
         self._file.write("|".join(fields) + "|\n")
 
+    def settle(self) -> None:
+        """Flush to the disk: what was logged so far outlives a kill of the process."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
     def close(self) -> None:
-        """Flush and close."""
-        self._file.close()
+        """Flush to the disk and close."""
+        if not self._file.closed:
+            self.settle()
+            self._file.close()
 
     def __enter__(self) -> MegatronLog:
         return self
