@@ -12,12 +12,13 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from replay.cli.main import replay as command_line
+from replay.cli import replay as command_line
 from replay.proxy import failure_table, failures, verification
 from replay.proxy.assessment import assess, code_digest, definition_hash, lead_order, order_holds, run_plan
 from replay.proxy.catalogue import states
 from replay.proxy.checkpoint import Checkpoint
 from replay.proxy.config import Fault, ProxyConfig
+from replay.proxy.data import training_batch
 from replay.proxy.failure import (
     LOSS,
     Arm,
@@ -152,7 +153,7 @@ def test_a_lost_optimizer_state_harms_at_once_and_a_flipped_bit_of_the_mantissa_
     lost = config.replace(faults=(Fault(kind="optimizer_lost", step=101),))
     flip = Fault(kind="weight_bit", step=101, parameter="layer0.attention.qkv.weight", element=5, bit=3)
     judge = held_out_rises(0.5, within=9)
-    assert judge(run_plan(Plan(lost, 101), held_out=True)) in (101, 102, 103)
+    assert judge(run_plan(Plan(lost, 101), held_out=True)) in (102, 103, 104)
     assert judge(run_plan(Plan(config.replace(faults=(flip,)), 101), held_out=True)) is None
 
 
@@ -193,13 +194,13 @@ def test_held_out_rises_looks_behind_the_moment_and_no_further_than_it_was_told(
     assert judge(trace(moment=10, held_out=quiet, loss=quiet)) is None
     early, late, nan = list(quiet), list(quiet), list(quiet)
     early[10], late[13], nan[9] = 0.7, 0.7, math.nan
-    assert judge(trace(moment=10, held_out=early, loss=quiet)) == 11
+    assert judge(trace(moment=10, held_out=early, loss=quiet)) == 12
     assert judge(trace(moment=10, held_out=late, loss=quiet)) is None
-    assert judge(trace(moment=10, held_out=nan, loss=quiet)) == 10
+    assert judge(trace(moment=10, held_out=nan, loss=quiet)) == 11
 
 
 def test_the_other_judges() -> None:
-    assert ends_above("loss", 2.0, last=2)(trace(loss=[3, 1, 3, 3])) == 3
+    assert ends_above("loss", 2.0, last=2)(trace(loss=[3, 1, 3, 3])) == 4
     assert ends_above("loss", 2.0, last=2)(trace(loss=[3, 1, 3, 0])) is None
     assert still_above("loss", 2.0, by=4, last=2)(trace(loss=[3, 1, 3, 3, 3, 3])) == 4
     assert still_above("loss", 2.0, by=4, last=2)(trace(loss=[3, 3, 3, 0, 3, 3])) is None
@@ -211,12 +212,72 @@ def test_the_other_judges() -> None:
 
 
 def test_a_loss_that_flickers_before_it_is_gone_for_good_is_gone_from_the_first_flicker_on() -> None:
-    judge = ends_not_finite(2)
+    judge = ends_not_finite(2, last=2)
     assert judge(trace(loss=[1, math.nan, 1, math.nan, math.inf])) == 2
     assert judge(trace(loss=[1, 1, 1, math.nan, math.inf])) == 4
     assert judge(trace(loss=[1, math.nan, math.nan, 1])) is None
     assert judge(trace(loss=[1, math.nan, math.nan, 1, math.nan])) is None
     assert judge(trace(loss=[math.nan])) is None
+
+
+def test_one_number_among_many_losses_that_are_none_is_no_recovery() -> None:
+    judge = ends_not_finite(15, last=20)
+    gone = [1.0] * 9 + [math.nan] * 20
+    assert judge(trace(loss=[*gone, 1.0])) == 10
+    assert judge(trace(loss=[*gone, *[1.0] * 5])) == 10
+    assert judge(trace(loss=[*gone, *[1.0] * 6])) is None
+
+
+def test_no_run_goes_wrong_behind_its_end() -> None:
+    dips = [1.0] * 5 + [9.0, 0.0, 9.0, 0.0]
+    assert ends_above("x", 4.0, last=4)(trace(x=dips)) == 9
+    assert ends_above("x", 0.5, last=4)(trace(x=dips)) == 4
+    quiet = [0.1] * 9
+    assert held_out_rises(0.5, within=30)(trace(moment=6, held_out=[*quiet, 0.7], loss=[*quiet, 0.7])) == 10
+
+
+def test_a_harm_measured_behind_the_update_is_dated_by_the_step_whose_loss_can_show_it() -> None:
+    failure = dataclasses.replace(failure_of_a_few_steps(), judge=held_out_rises(0.5, within=9), held_out=True)
+    loss, harm, norm = [1.0] * 100 + [4.0] * 5, [1.0] * 99 + [4.0] * 6, [1.0] * 99 + [7.0] * 6
+    found = assess(failure, WITH, 1, trace(moment=100, loss=loss, held_out=harm, grad_norm=norm))
+    assert found.wrong_at == 101
+    assert list(found.leads.values()) == [1, 0]
+
+
+def test_the_early_state_meets_the_batch_of_the_late_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(states, "converged_step", lambda _config: 4)
+    failure = failures.get("data-and-state")
+    case = failure.case(7)
+    early, twin = (arm.plan(case) for arm in failure.arms[:2])
+    training = Training.start(early.config)
+    for _ in range(early.switch):
+        training.advance()
+    training.adopt(early.then or early.config)
+    training.skip_batches(early.skip)
+    assert training.step + 1 == early.moment == 4 + 20
+    met = training_batch(training.config, training.step + 1 + training.data_offset)
+    meant = training_batch(case.config, case.moment)
+    clean = training_batch(case.control, case.moment)
+    assert np.array_equal(met.tokens, meant.tokens)
+    assert not np.array_equal(met.tokens, clean.tokens)
+    assert (twin.moment, twin.switch, twin.skip) == (early.moment, early.switch, early.skip)
+    assert not twin.config.data.defects
+    assert twin.then == twin.config
+
+
+def test_what_is_changed_ahead_of_a_spike_runs_as_long_as_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(states, "_spike_step", lambda _config: 300)
+    failure = failures.get("second-moment-lag")
+    for arm in failure.arms:
+        plan = arm.plan(failure.case(7))
+        assert (plan.then or plan.config).steps == failure.case(7).config.steps, arm.name
+
+
+def test_a_ramp_of_alpha_is_run_to_its_end() -> None:
+    failure = failures.get("embedding-gradient")
+    config = failure.arms[0].plan(failure.case(7)).config
+    assert config.model.embedding_grad_ramp is not None
+    assert config.model.embedding_grad_ramp.at(config.steps) == 1.0
 
 
 def test_a_spike_is_dated_by_the_loss_and_not_by_its_mean_of_five_steps() -> None:

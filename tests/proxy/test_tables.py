@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from replay.cli.main import replay as command_line
+from replay.cli import replay as command_line
 from replay.proxy import numerics_table, sweep
 from replay.proxy.failure_table import markdown
 from replay.proxy.numerics import Measured, SumRow, loss_scale_descent

@@ -1,4 +1,4 @@
-"""The command line: the library with words around it.
+"""The commands: the library with words around it.
 
 Results go to standard output (tables, or JSON with ``--json``); progress and messages go to standard error.
 Exit status: 0 fine, 1 something could not be read (it is told, and all else is kept), 2 wrong usage.
@@ -257,33 +257,3 @@ for command in (ingest_command, audit_command, precedents_command, statistics_co
     replay.add_command(command)
 for command in (proxy_commands, precision_command):
     replay.add_command(command)
-
-
-def main() -> None:
-    """The console script: a user's mistake ends in one line, never in a traceback."""
-    from replay.errors import ReplayError
-
-    # A shell can close an output; what is said then is lost, which is no reason to fail.
-    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
-    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
-    # A record may hold half a surrogate pair; printing must not fail on it.
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
-    try:
-        replay.main(standalone_mode=False)
-        sys.stdout.flush()
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("stopped; what was stored before stays stored", err=True)
-        sys.exit(130)
-    except BrokenPipeError:
-        # The reader of a pipe has gone (`replay events | head`): end without Python's own complaint, and with
-        # status 1, as click does where it notices first.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
-    except (ReplayError, OSError) as error:
-        click.echo(f"replay: {error}", err=True)
-        sys.exit(1)
