@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import textwrap
+import time
+from collections.abc import Callable
+from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner
 
-from replay.cli import left_out
+from replay.cli import cluster, left_out
 from replay.cli import replay as command_line
 from replay_parsers.records import Coverage
 
@@ -53,7 +58,7 @@ def test_records_that_were_not_understood_are_told_of_their_file_and_in_all(inge
     half_understood(tmp_path / "clean.jsonl", 100, 0)
     for _ in range(2):
         lines = ingest("mostly.jsonl", "partly.jsonl", "clean.jsonl").stdout.splitlines()
-        mostly, partly, clean, summary, closing = lines
+        mostly, partly, clean, summary, closing = [line for line in lines if not line.startswith(" ")]
         assert "100 records" in mostly
         assert mostly.endswith(", 1,900 records without a step or a loss")
         assert partly.endswith(", 7 records without a step or a loss")
@@ -116,3 +121,119 @@ def test_a_record_too_long_to_read_is_not_understood() -> None:
     assert left_out.not_understood(Coverage(other={"record over 1024 MiB": 1, "histogram: a": 2})) == [
         "1 record over 1024 MiB"
     ]
+
+
+class TestAtLast:
+    """What counts of a follower is how things stand when it ends."""
+
+    @pytest.fixture
+    def follow(self, tmp_path: Path) -> Any:
+        """Follows for as long as there is something new, and calls what it is given after the first report."""
+
+        def run(path: Path, then: Callable[[], object], idle: float = 1.0) -> subprocess.CompletedProcess[str]:
+            command = [*PROGRAM, "ingest", "--follow", "--interval", "0.05", "--idle", str(idle), str(path), "--json"]
+            with subprocess.Popen(
+                [*command, "--store", str(tmp_path / "s")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            ) as follower:
+                assert follower.stdout is not None
+                first = follower.stdout.readline()
+                then()
+                rest, told = follower.communicate()
+            return subprocess.CompletedProcess(command, follower.returncode, first + rest, told)
+
+        return run
+
+    def test_a_file_that_comes_later_is_not_missing(self, follow: Any, tmp_path: Path) -> None:
+        done = follow(tmp_path / "late.jsonl", lambda: half_understood(tmp_path / "late.jsonl", 9, 0))
+        assert statuses(done.stdout) == ["failed", "ingested"]
+        assert done.returncode == 0
+
+    def test_a_folder_that_comes_later_is_not_missing(self, follow: Any, tmp_path: Path) -> None:
+        def come() -> None:
+            (tmp_path / "apart").mkdir()
+            half_understood(tmp_path / "apart" / "late.jsonl", 9, 0)
+            (tmp_path / "apart").rename(tmp_path / "late")
+
+        done = follow(tmp_path / "late", come)
+        assert statuses(done.stdout) == ["failed", "ingested"]
+        assert done.returncode == 0
+
+    def test_what_never_comes_is_missing(self, follow: Any, tmp_path: Path) -> None:
+        assert follow(tmp_path / "never", lambda: None, idle=0.1).returncode == 1
+
+
+def statuses(documents: str) -> list[str]:
+    return [source["status"] for line in documents.splitlines() for source in json.loads(line)["sources"]]
+
+
+class TestACluster:
+    distributed: Any = None
+
+    @pytest.fixture(autouse=True)
+    def short_waits(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        type(self).distributed = pytest.importorskip("distributed")
+        monkeypatch.setattr(cluster, "NO_WORKERS_SECONDS", 0.2)
+        monkeypatch.setattr(cluster, "_LOOK_SECONDS", 0.05)
+
+    def test_one_without_workers_is_told_once_and_waited_for(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with (
+            self.distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None) as local,
+            cluster.executor(local.scheduler_address) as executor,
+        ):
+            future = executor.submit(len, "four")
+            told = until(lambda told: "no workers" in told, capsys)
+            time.sleep(0.5)
+            told += capsys.readouterr().err
+            assert told == (
+                f"the Dask cluster at {local.scheduler_address} has no workers: waiting for one (Ctrl-C ends it)\n"
+            )
+            local.scale(1)
+            assert future.result(timeout=60) == 4
+            assert until(bool, capsys) == f"the Dask cluster at {local.scheduler_address} has workers\n"
+            local.scale(0)
+            assert "has no workers" in until(bool, capsys), "one whose workers have died is told too"
+
+    def test_one_that_goes_away_ends_in_one_line(self) -> None:
+        with (
+            self.distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None) as local,
+            pytest.raises(click.ClickException, match="went away; what was stored before stays stored"),
+            cluster.executor(local.scheduler_address),
+        ):
+            raise CancelledError  # as its futures do
+
+    def test_workers_that_die_of_their_work_end_in_one_line(self) -> None:
+        with (
+            self.distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None) as local,
+            pytest.raises(click.ClickException, match="workers of the Dask cluster died while they read"),
+            cluster.executor(local.scheduler_address),
+        ):
+            raise self.distributed.KilledWorker("task", None, 3)
+
+
+def until(enough: Callable[[str], bool], capsys: pytest.CaptureFixture[str]) -> str:
+    """What is said on standard error until it is ``enough``."""
+    told = ""
+    end = time.monotonic() + 60
+    while not enough(told) and time.monotonic() < end:
+        time.sleep(0.05)
+        told += capsys.readouterr().err
+    return told
+
+
+def test_ctrl_c_while_the_commands_are_imported_ends_in_one_line() -> None:
+    program = """
+        import sys
+
+        class Interrupted:
+            def find_spec(self, name, path=None, target=None):
+                if name == "click":
+                    raise KeyboardInterrupt
+
+        from replay.cli import main
+        assert "click" not in sys.modules
+        sys.meta_path.insert(0, Interrupted())
+        main()
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "stopped; what was stored before stays stored\n"

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +69,7 @@ def ingest_command(
     store = open_store(folder)
     if follow:
         sys.exit(_follow(store, paths, run, interval, idle, as_json=as_json))
-    with ingest_report.progress() as progress, _executor(cluster) as executor:
+    with ingest_report.progress() as progress, _workers(cluster) as executor:
         reports = [store.ingest_builtin(progress=progress)] if builtin else []
         if paths:
             several = workers or os.cpu_count() or 1
@@ -77,6 +77,15 @@ def ingest_command(
     ingest_report.show(reports, as_json=as_json, folder=folder)
     if any(report.exit_code for report in reports):
         sys.exit(1)
+
+
+def _workers(address: str | None) -> AbstractContextManager[Executor | None]:
+    """The processes of a Dask cluster, None when no address is given."""
+    if address is None:
+        return nullcontext()
+    from replay.cli import cluster
+
+    return cluster.executor(address)
 
 
 def _follow(
@@ -90,9 +99,10 @@ def _follow(
 ) -> int:
     """Follow until Ctrl-C or a request to end; the exit code tells whether something could not be read at last."""
     from replay.cli import ingest_report
+    from replay.storage import sources
     from replay.storage.reports import IngestReport
 
-    latest: dict[str, int] = {}
+    failed: dict[str, bool] = {}
     others: dict[str, Counter[str]] = {}
     with _until_asked_to_stop() as stop:
         for report in store.follow(paths, run=run, interval=interval, idle=idle, stop=stop):
@@ -103,14 +113,17 @@ def _follow(
             else:
                 ingest_report.show_news(report)
             sys.stdout.flush()
-            latest |= {one.source: IngestReport([one]).exit_code for one in report.sources}
+            failed |= {one.source: IngestReport([one]).exit_code != 0 for one in report.sources}
             for one in report.sources:
                 before = others.get(one.source, Counter()) if one.status == "extended" else Counter[str]()
                 others[one.source] = before + Counter(one.coverage.other)
     if not as_json:
-        print(f"followed {len(latest)} sources into {store.folder}", file=sys.stderr)
+        print(f"followed {len(failed)} sources into {store.folder}", file=sys.stderr)
         ingest_report.show_left_out(others.values(), sys.stderr)
-    return max(latest.values(), default=0)
+    if not any(failed.values()):
+        return 0
+    # What was missing at first may be there by now, and what was faulty may be gone.
+    return int(any(failed.get(one.source, False) for one in sources.find(paths, run)))
 
 
 @contextmanager
@@ -129,21 +142,3 @@ def _until_asked_to_stop() -> Iterator[threading.Event]:
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)
-
-
-@contextmanager
-def _executor(cluster: str | None) -> Iterator[Executor | None]:
-    """The processes of a Dask cluster, None when no address is given."""
-    if cluster is None:
-        yield None
-        return
-    try:
-        import distributed
-    except ImportError:
-        raise click.ClickException("--cluster needs Dask: pip install 'training-replay[cluster]'") from None
-    try:
-        client: Any = distributed.Client(cluster, timeout=60)  # type: ignore[no-untyped-call]
-    except (OSError, ValueError) as error:
-        raise click.ClickException(f"no Dask cluster answers at {cluster}: {error}") from error
-    with client:
-        yield client.get_executor()
