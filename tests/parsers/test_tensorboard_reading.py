@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import tracemalloc
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -478,6 +479,47 @@ def test_metadata_is_of_bounded_size_and_says_what_it_left_out(read_event_file: 
     assert records.run is not None
     assert records.run.metadata["text/text 0"] == "x" * long + "… (10 more characters)"
     assert sum(map(len, records.run.metadata.values())) < metadata_module.LONGEST_METADATA + 50 * count
+
+
+def test_a_very_long_text_is_never_in_memory_as_a_whole() -> None:
+    count, long = 200_000, metadata_module.LONGEST_TEXT
+    single = text("config", "é" * 10_000_000)
+    several = text("notes", *["ab"] * count)
+    metadata = metadata_module.RunMetadata({})
+    tracemalloc.start()
+    try:
+        metadata.add_text("config", single)
+        metadata.add_text("notes", several)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    kept = metadata.take()
+    assert kept["text/config"] == "é" * long + f"… ({10_000_000 - long} more characters)"
+    assert kept["text/notes"].startswith("ab\nab\nab")
+    assert kept["text/notes"].endswith(f"… ({3 * count - 1 - long} more characters)")
+    assert most < 1_000_000
+
+
+def test_a_text_is_decoded_alike_in_pieces_and_as_a_whole(
+    read_event_file: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metadata_module, "_DECODED_AT_A_TIME", 3)
+    odd = "lr: 6e-5 \N{GREEK SMALL LETTER BETA} \N{ROCKET} end".encode() + b"\xff\xe2\x82"
+    value = tensor("config", "string", bytes_field(8, odd), bytes_field(8, b""), shape=(2,), more=metadata("text"))
+    records = read_event_file(version() + record(event(summary(value))))
+    assert records.run is not None
+    assert records.run.metadata["text/config"] == odd.decode(errors="replace") + "\n"
+
+
+def test_hyperparameters_of_a_size_that_none_have_are_told_and_not_read(
+    read_event_file: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metadata_module, "LONGEST_HPARAMS", 1000)
+    content = bytes_field(3, hparam("name", bytes_field(3, "x" * 1000)))
+    records = read_event_file(version() + record(event(summary(bytes_field(1, "h") + metadata("hparams", content)))))
+    assert records.run is not None
+    assert list(records.run.metadata) == ["hparams"]
+    assert "more than the 1000 that are read" in records.run.metadata["hparams"]
 
 
 def test_deeply_nested_and_malformed_hyperparameters_are_told_and_not_followed(read_event_file: Read) -> None:

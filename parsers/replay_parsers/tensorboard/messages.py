@@ -1,4 +1,7 @@
-"""Protocol-buffer messages in plain Python, for the few that tell of the run rather than of a step."""
+"""Protocol-buffer messages in plain Python, for the few that tell of the run rather than of a step.
+
+Contents are views of the message, since a text can be as long as a record may be.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ class Field:
     number: int
     kind: int
     value: int
-    content: bytes
+    content: memoryview
 
     @property
     def double(self) -> float:
@@ -30,18 +33,24 @@ class Field:
     @property
     def text(self) -> str:
         """The content as text; bytes that are not UTF-8 become the replacement character."""
-        return self.content.decode("utf-8", errors="replace")
+        return as_text(self.content)
 
 
-def fields(message: bytes) -> Iterator[Field]:
+def as_text(content: bytes | memoryview) -> str:
+    """UTF-8 as text; bytes that are none become the replacement character."""
+    return str(content, "utf-8", errors="replace")
+
+
+def fields(message: bytes | memoryview) -> Iterator[Field]:
     """The fields of ``message`` in order, groups left out.  Raises :class:`MalformedMessageError`."""
+    message = memoryview(message)
     position, depth = 0, 0
     while position < len(message):
         key, position = _varint(message, position)
         number, kind = key >> 3, key & 7
         if number == 0:
             raise MalformedMessageError("field number 0")
-        value, content = 0, b""
+        value, content = 0, message[:0]
         if kind == VARINT:
             value, position = _varint(message, position)
         elif kind in (FIXED64, FIXED32, BYTES):
@@ -63,12 +72,12 @@ def fields(message: bytes) -> Iterator[Field]:
             yield Field(number, kind, value, content)
 
 
-def of_number(message: bytes, number: int) -> list[bytes]:
+def of_number(message: bytes | memoryview, number: int) -> Iterator[memoryview]:
     """The contents of the length-delimited fields ``number``.  Raises :class:`MalformedMessageError`."""
-    return [field.content for field in fields(message) if field.number == number and field.kind == BYTES]
+    return (field.content for field in fields(message) if field.number == number and field.kind == BYTES)
 
 
-def _varint(message: bytes, position: int) -> tuple[int, int]:
+def _varint(message: memoryview, position: int) -> tuple[int, int]:
     value = 0
     for shift in range(0, 70, 7):
         if position >= len(message):

@@ -6,18 +6,23 @@ configuration once; later ones are samples of output), of the hyper-parameters e
 
 from __future__ import annotations
 
+import codecs
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from replay_parsers.tensorboard.layout import BYTES, FIXED64, VARINT
-from replay_parsers.tensorboard.messages import Field, fields, of_number
+from replay_parsers.tensorboard.messages import Field, as_text, fields, of_number
 
 LONGEST_TEXT = 16_384
 """Characters kept of one text."""
 LONGEST_METADATA = 262_144
 """Characters kept of all texts of a file together."""
 MOST_ENTRIES = 4096
+LONGEST_HPARAMS = 4 << 20
+"""Bytes of hyper-parameters that are read of one value."""
+
+_DECODED_AT_A_TIME = 1 << 16
 
 _DEEPEST = 8
 _STATUS = {1: "success", 2: "failure", 3: "running"}
@@ -39,32 +44,39 @@ class RunMetadata:
 
     def add(self, name: str, text: str) -> None:
         """Keep ``text`` under ``name``, shortened where it is too long, and say so in it."""
+        self._add_pieces(name, [text])
+
+    def _add_pieces(self, name: str, pieces: Iterable[str]) -> None:
         room = max(0, min(LONGEST_TEXT, LONGEST_METADATA - self._characters))
         if self._entries >= MOST_ENTRIES:
             return
-        name = name if len(name) <= 512 else name[:512] + "…"
-        kept = text if len(text) <= room else f"{text[:room]}… ({len(text) - room} more characters)"
-        self._characters += min(len(text), room)
+        kept: list[str] = []
+        length = 0
+        for piece in pieces:
+            if length < room:
+                kept.append(piece[: room - length])
+            length += len(piece)
+        if length > room:
+            kept.append(f"… ({length - room} more characters)")
+        self._characters += min(length, room)
         self._entries += 1
-        self._new[name] = kept
+        self._new[name if len(name) <= 512 else name[:512] + "…"] = "".join(kept)
 
-    def add_text(self, tag: str, value: bytes) -> None:
+    def add_text(self, tag: str, value: bytes | memoryview) -> None:
         """Keep the strings of a text summary, given as its Value message.
 
         Raises :class:`~replay_parsers.tensorboard.messages.MalformedMessageError`.
         """
-        strings = [
-            string.decode("utf-8", errors="replace")
-            for tensor in of_number(value, _VALUE_TENSOR)
-            for string in of_number(tensor, _TENSOR_STRINGS)
-        ]
-        self.add(f"text/{tag}", "\n".join(strings))
+        self._add_pieces(f"text/{tag}", _text_pieces(value))
 
-    def add_hparams(self, value: bytes) -> None:
+    def add_hparams(self, value: bytes | memoryview) -> None:
         """Keep the hyper-parameters that a Value message of the hparams plugin carries.
 
         Raises :class:`~replay_parsers.tensorboard.messages.MalformedMessageError`.
         """
+        if len(value) > LONGEST_HPARAMS:
+            self.add("hparams", f"… ({len(value)} bytes, more than the {LONGEST_HPARAMS} that are read)")
+            return
         for content in _plugin_contents(value):
             for field in fields(content):
                 if field.kind != BYTES:
@@ -78,14 +90,14 @@ class RunMetadata:
                         if status.number == 1 and status.kind == VARINT:
                             self.add("hparams_session/status", _STATUS.get(status.value, "unknown"))
 
-    def _add_session(self, session: bytes) -> None:
+    def _add_session(self, session: memoryview) -> None:
         for entry in of_number(session, 1):
-            name = b"".join(of_number(entry, 1)).decode("utf-8", errors="replace")
+            name = as_text(b"".join(of_number(entry, 1)))
             for value in of_number(entry, 2):
                 self.add(f"hparams/{name}", plain_text(value))
         self._add_named(session, {2: "model_uri", 3: "monitor_url", 4: "group"})
 
-    def _add_named(self, message: bytes, names: Mapping[int, str]) -> None:
+    def _add_named(self, message: memoryview, names: Mapping[int, str]) -> None:
         for field in fields(message):
             if field.number in names and field.kind == BYTES and field.content:
                 self.add(f"hparams_session/{names[field.number]}", field.text)
@@ -100,7 +112,20 @@ class RunMetadata:
         return {"characters": self._characters, "entries": self._entries}
 
 
-def plugin_name(value: bytes) -> str:
+def _text_pieces(value: bytes | memoryview) -> Iterator[str]:
+    """The strings of a text summary, a line each, in pieces of bounded size."""
+    between = ""
+    for tensor in of_number(value, _VALUE_TENSOR):
+        for string in of_number(tensor, _TENSOR_STRINGS):
+            yield between
+            between = "\n"
+            decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+            for begin in range(0, len(string), _DECODED_AT_A_TIME):
+                yield decoder.decode(bytes(string[begin : begin + _DECODED_AT_A_TIME]))
+            yield decoder.decode(b"", final=True)
+
+
+def plugin_name(value: bytes | memoryview) -> str:
     """The plugin that a Value message names, "" if none.
 
     Raises :class:`~replay_parsers.tensorboard.messages.MalformedMessageError`.
@@ -108,11 +133,11 @@ def plugin_name(value: bytes) -> str:
     for metadata in of_number(value, _VALUE_METADATA):
         for plugin in of_number(metadata, _PLUGIN_DATA):
             for name in of_number(plugin, _PLUGIN_NAME):
-                return name.decode("utf-8", errors="replace")
+                return as_text(name)
     return ""
 
 
-def _plugin_contents(value: bytes) -> list[bytes]:
+def _plugin_contents(value: bytes | memoryview) -> list[memoryview]:
     return [
         content
         for metadata in of_number(value, _VALUE_METADATA)
@@ -121,7 +146,7 @@ def _plugin_contents(value: bytes) -> list[bytes]:
     ]
 
 
-def plain_text(value: bytes) -> str:
+def plain_text(value: bytes | memoryview) -> str:
     """A google.protobuf.Value as text: a string as it is, anything else as JSON.
 
     Raises :class:`~replay_parsers.tensorboard.messages.MalformedMessageError`.
@@ -130,7 +155,7 @@ def plain_text(value: bytes) -> str:
     return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False, sort_keys=True)
 
 
-def _plain(value: bytes, depth: int) -> Any:
+def _plain(value: bytes | memoryview, depth: int) -> Any:
     if depth == 0:
         return "…"
     plain: Any = None
@@ -151,9 +176,7 @@ def _plain_field(field: Field, depth: int) -> Any:
         return field.text
     if field.number == 5:
         return {
-            b"".join(of_number(entry, 1)).decode("utf-8", errors="replace"): _plain(
-                b"".join(of_number(entry, 2)), depth - 1
-            )
+            as_text(b"".join(of_number(entry, 1))): _plain(b"".join(of_number(entry, 2)), depth - 1)
             for entry in of_number(field.content, 1)
         }
     if field.number == 6:

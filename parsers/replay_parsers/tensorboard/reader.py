@@ -338,7 +338,7 @@ class Reading:
 
     def _read_note(self) -> None:
         job = self._job
-        content = self._window.bytes_between(job[layout.NOTE_BEGIN], job[layout.NOTE_END])
+        content = self._window.view_between(job[layout.NOTE_BEGIN], job[layout.NOTE_END])
         offset = self._window.offset_of(job[CURSOR])
         note, tag = job[layout.NOTE], job[layout.NOTE_TAG]
         try:
@@ -348,7 +348,7 @@ class Reading:
                     self._events.append(event)
                 return
             if note == layout.NOTE_REFUSED:
-                self._first_refused = offset, content.decode("utf-8", errors="backslashreplace")
+                self._first_refused = offset, str(content, "utf-8", errors="backslashreplace")
                 return
             self._tags.read_names()
             if note == layout.NOTE_PLUGIN:

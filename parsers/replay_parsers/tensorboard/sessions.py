@@ -22,7 +22,7 @@ class Sessions:
         self._source = source
         self._seen: dict[str, int] = {str(key): int(count) for key, count in state.items()}
 
-    def read(self, event: bytes, offset: int, reached: int | None) -> Event | None:
+    def read(self, event: bytes | memoryview, offset: int, reached: int | None) -> Event | None:
         """The event that an Event message with a session log tells of; None when it tells nothing.
 
         ``offset`` is where its record stands; ``reached`` is the highest step before it, None if there is none.

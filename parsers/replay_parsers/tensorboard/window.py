@@ -66,6 +66,10 @@ class Window:
         """The bytes between two addresses."""
         return self._memory[begin - self._address : end - self._address].tobytes()
 
+    def view_between(self, begin: int, end: int) -> memoryview:
+        """The same without a copy; it holds until the window moves."""
+        return self._memory.data[begin - self._address : end - self._address]
+
     def _reserve(self, capacity: int) -> None:
         memory = spare.borrow(capacity + PADDING)
         memory[: self._count] = self._memory[: self._count]
