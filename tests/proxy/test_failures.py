@@ -230,7 +230,7 @@ def test_one_number_among_many_losses_that_are_none_is_no_recovery() -> None:
 
 def test_no_run_goes_wrong_behind_its_end() -> None:
     dips = [1.0] * 5 + [9.0, 0.0, 9.0, 0.0]
-    assert ends_above("x", 4.0, last=4)(trace(x=dips)) == 9
+    assert ends_above("x", 4.0, last=4)(trace(x=dips)) == 8
     assert ends_above("x", 0.5, last=4)(trace(x=dips)) == 4
     quiet = [0.1] * 9
     assert held_out_rises(0.5, within=30)(trace(moment=6, held_out=[*quiet, 0.7], loss=[*quiet, 0.7])) == 10
@@ -258,8 +258,8 @@ def test_the_early_state_meets_the_batch_of_the_late_one(monkeypatch: pytest.Mon
     met = training_batch(training.config, training.step + 1 + training.data_offset)
     meant = training_batch(case.config, case.moment)
     clean = training_batch(case.control, case.moment)
-    assert np.array_equal(met.tokens, meant.tokens)
-    assert not np.array_equal(met.tokens, clean.tokens)
+    assert np.array_equal(met.inputs, meant.inputs)
+    assert not np.array_equal(met.inputs, clean.inputs)
     assert (twin.moment, twin.switch, twin.skip) == (early.moment, early.switch, early.skip)
     assert not twin.config.data.defects
     assert twin.then == twin.config

@@ -24,7 +24,7 @@ _DECIDE = ("training", "failure", "recipes", "assessment")
 _PROSE = {
     "Failure": {
         *("title", "source", "mechanism", "settings", "signature", "leading_signal", "criterion", "search"),
-        *("leads_loss", "harmless"),
+        *("leads_loss", "harmless", "lead_note"),
     },
     "Arm": {"source"},
 }

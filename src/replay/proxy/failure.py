@@ -147,26 +147,31 @@ def loss_returns(learned: float, to: float, kept: int = 100) -> Judge:
 
 
 def held_out_rises(by: float, within: int) -> Judge:
-    """Within so many steps of the cause, the held-out loss stands more than ``by`` above what it was before it."""
+    """Within so many steps of the cause, the held-out loss stands more than ``by`` above what it was before it.
+
+    It is taken behind a step's update, and a step's training loss before it. The failure is therefore dated by the step
+    behind: the first whose training loss could show the harm.
+    """
 
     def judge(trace: Trace) -> int | None:
         held_out, start = trace["held_out"], trace.moment - 1
         risen = ~(held_out <= np.nanmean(held_out[max(0, start - 5) : start]) + by)
         risen[start + within + 1 :] = False
-        return first_step(risen, after=start)
+        step = first_step(risen, after=start)
+        return None if step is None else min(step + 1, trace.steps)
 
     return judge
 
 
 def ends_above(signal: str, threshold: float, last: int = 20) -> Judge:
-    """The mean of the last steps is above a threshold; the step is the first from which it stayed above."""
+    """The mean of the last steps is above a threshold; the step is the first from which such a mean stayed above."""
 
     def judge(trace: Trace) -> int | None:
         values = trace[signal]
         if np.mean(values[-last:]) <= threshold:
             return None
-        below = np.flatnonzero(values <= threshold)
-        return int(below[-1]) + 2 if len(below) else 1
+        below = np.flatnonzero(moving_mean(values, last) <= threshold)
+        return int(below[-1]) + 2 if len(below) else last
 
     return judge
 
@@ -185,16 +190,16 @@ def still_above(signal: str, threshold: float, by: int, last: int = 20) -> Judge
     return judge
 
 
-def ends_not_finite(least: int = 20) -> Judge:
-    """The loss is not finite for at least so many steps up to the end; the step is the first that was not finite.
+def ends_not_finite(least: int = 15, last: int = 20) -> Judge:
+    """At least so many of the last losses are not finite; the step is the first that was not finite.
 
     The loss flickers between numbers and none before it is gone for good; that flicker is the failure, not a time
-    ahead of it.
+    ahead of it, and a single number among the last is no recovery.
     """
 
     def judge(trace: Trace) -> int | None:
         finite = np.isfinite(trace["loss"])
-        return first_step(~finite) if trace.steps >= least and not finite[-least:].any() else None
+        return first_step(~finite) if np.count_nonzero(~finite[-last:]) >= least else None
 
     return judge
 
@@ -290,6 +295,8 @@ class Failure:
     first_seed: int = 1000
     """First seed of the verification; moved on where a criterion was changed after a look at its results."""
     leads_loss: bool = True
-    """The order claimed: the leading signal comes before the loss's own sign; if False, at the same step as it."""
+    """The order claimed: the leading signal comes before the loss's own sign; if False, no later than it."""
     harmless: bool = False
     """True when only the signal was obtained and no harm to the loss: it then does not count as reproduced."""
+    lead_note: str = ""
+    """What the leads told of its signs do not say by themselves."""

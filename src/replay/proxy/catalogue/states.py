@@ -25,12 +25,11 @@ def _spike_step(config: ProxyConfig) -> int | None:
 
 
 def _ahead_of_the_spike(case: Case, skip: int = 0, reload: bool = False, **settings: object) -> Plan:
-    """A change 100 steps ahead of the spike; the run ends 150 steps behind it (unchanged where there is no spike)."""
+    """A change 100 steps ahead of the spike, to the full length of the run (unchanged where there is no spike)."""
     spike = _spike_step(case.config)
     if spike is None:
         return Plan(case.config, case.moment)
-    config = case.config.replace(steps=min(case.config.steps, spike + 150))
-    return Plan(config, case.moment, spike - 100, config.replace(**settings), skip, reload)
+    return Plan(case.config, case.moment, spike - 100, case.config.replace(**settings), skip, reload)
 
 
 def _skipped(case: Case) -> Plan:
@@ -109,6 +108,8 @@ SECOND_MOMENT = Failure(
 
 ODD_BATCH_DELAY = 500
 """Steps from convergence to the odd batch: at 20 it does little harm, at 500 a lot."""
+_YOUNG = 20
+"""Steps from convergence to the state that meets that batch early."""
 
 
 def data_and_state(seed: int, delay: int = ODD_BATCH_DELAY, steps_after: int = 120) -> Case:
@@ -119,9 +120,20 @@ def data_and_state(seed: int, delay: int = ODD_BATCH_DELAY, steps_after: int = 1
     return Case(odd_batch(control, moment), control, moment)
 
 
+def _met_early(case: Case, config: ProxyConfig) -> Plan:
+    """The very batch of the late state, met by a state of :data:`_YOUNG` steps: the batches between are left out."""
+    sooner = ODD_BATCH_DELAY - _YOUNG
+    moment = case.moment - sooner
+    config = config.replace(steps=config.steps - sooner)
+    return Plan(config, moment, switch=moment - 1, then=config, skip=sooner)
+
+
 def _younger(case: Case) -> Plan:
-    moment = case.moment - ODD_BATCH_DELAY + 20
-    return Plan(odd_batch(case.control, moment), moment)
+    return _met_early(case, case.config)
+
+
+def _younger_twin(case: Case) -> Plan:
+    return _met_early(case, case.control)
 
 
 DATA_AND_STATE = Failure(
@@ -145,6 +157,7 @@ DATA_AND_STATE = Failure(
     held_out=True,
     arms=(
         Arm("the same batch, 20 steps behind convergence", source="PaLM section 5.1", plan_of=_younger),
+        Arm("that jump in the data, 20 steps behind convergence, the batch clean", plan_of=_younger_twin),
         Arm("roll back 100 steps and skip 102 batches", source="PaLM section 5.1", ahead=101, skip=102, kind="cure"),
         Arm("roll back 100 steps, skip nothing", source="", ahead=101),
         Arm("clip 0.3 from the batch on", settings={"optimizer__grad_clip": 0.3}, ahead=0, kind="cure"),
@@ -161,7 +174,7 @@ def data_switch(seed: int) -> Case:
     """Half of the sequences become another task at once, 500 steps behind convergence."""
     control = copy_task(seed).replace(optimizer__weight_decay=0.1)
     moment = converged_step(control) + 500
-    control = control.replace(steps=moment + 450)
+    control = control.replace(steps=moment + 451)
     switched = control.replace(
         data__second_source="reverse", data__second_ramp=Ramp(before=0.0, after=0.5, start=moment)
     )
