@@ -16,7 +16,6 @@ from replay.cli import replay as command_line
 from replay.proxy import numerics_table, sweep
 from replay.proxy.failure_table import markdown
 from replay.proxy.numerics import Measured, SumRow, loss_scale_descent
-from replay.proxy.pool import run_all
 from replay.proxy.resumption import LEFT_OUT, Resumed, resume_each
 from replay.proxy.resumption_table import forgotten
 from replay.proxy.resumption_table import page as checkpoints_page
@@ -149,11 +148,6 @@ def test_the_failures_page_is_a_table_and_a_section_for_each() -> None:
         "# Failures of the proxy\n\nWritten by `replay proxy failures verify --docs docs/failures.md`"
     )
     assert [len(rows) for rows in tables_of(page)] == [13] + [2] * 11
-
-
-def test_runs_side_by_side_come_in_the_order_of_their_tasks() -> None:
-    tasks = [(2.0, 1.0), (3.0, 2.0), (2.0, 3.0)]
-    assert list(run_all(math.pow, tasks, jobs=2)) == list(run_all(math.pow, tasks)) == [2.0, 9.0, 8.0]
 
 
 # -- Sweeps ----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,124 @@
+"""Processes side by side: results in order, and none of them outlives the one that started them."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from replay.proxy.pool import run_all
+
+TASKS = """
+import os, sys, time
+from pathlib import Path
+
+def work(folder, number):
+    (Path(folder) / f"{os.getpid()}.worker").touch()
+    if number >= 2:
+        time.sleep(600)
+    (Path(folder) / f"{number}.result").touch()
+    return number
+"""
+PROGRAM = """
+import sys
+from replay.proxy.pool import run_all
+from tasks import work
+
+if __name__ == "__main__":
+    print(list(run_all(work, [(sys.argv[1], number) for number in range(9)], jobs=2)))
+"""
+
+
+def is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    # One that has ended and that nobody has waited for yet does not run.
+    state = Path(f"/proc/{process}/stat")
+    return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def until(happens: object, seconds: float = 60.0) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if happens():  # type: ignore[operator]
+            return True
+        time.sleep(0.02)
+    return False
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
+    """A program with two workers that are both in the middle of a task; two tasks have ended before."""
+    (tmp_path / "tasks.py").write_text(TASKS)
+    (tmp_path / "program.py").write_text(PROGRAM)
+    program = subprocess.Popen(
+        [sys.executable, str(tmp_path / "program.py"), str(tmp_path)],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert until(lambda: len(list(tmp_path.glob("*.worker"))) == 2 and len(list(tmp_path.glob("*.result"))) == 2)
+        yield program, [int(path.stem) for path in tmp_path.glob("*.worker")]
+    finally:
+        with_all = program.pid
+        program.kill()
+        program.wait()
+        if program.stderr is not None:
+            program.stderr.close()
+        for path in tmp_path.glob("*.worker"):
+            if is_running(int(path.stem)) and os.getsid(int(path.stem)) == with_all:
+                os.kill(int(path.stem), signal.SIGKILL)
+
+
+def test_results_come_in_the_order_of_their_tasks() -> None:
+    tasks = [(2.0, 1.0), (3.0, 2.0), (2.0, 3.0)]
+    assert list(run_all(math.pow, tasks, jobs=2)) == list(run_all(math.pow, tasks)) == [2.0, 9.0, 8.0]
+    assert list(run_all(math.pow, [], jobs=2)) == []
+
+
+def test_the_first_error_is_raised_and_what_runs_beside_it_is_ended() -> None:
+    started = time.monotonic()
+    with pytest.raises(ValueError, match="non-negative"):
+        list(run_all(time.sleep, [(-1,), (600,), (600,)], jobs=2))
+    assert time.monotonic() - started < 60
+
+
+def test_one_that_looks_at_the_first_result_only_waits_for_no_other() -> None:
+    started = time.monotonic()
+    results = run_all(time.sleep, [(0.0,), (600.0,)], jobs=2)
+    next(results)
+    results.close()  # type: ignore[attr-defined]
+    assert time.monotonic() - started < 60
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_workers_end_when_their_starter_is_killed(
+    started: tuple[subprocess.Popen[str], list[int]], how: signal.Signals
+) -> None:
+    program, workers = started
+    program.send_signal(how)
+    program.wait(timeout=60)
+    assert until(lambda: not any(map(is_running, workers)), seconds=10)
+
+
+def test_an_interrupt_from_the_keyboard_ends_all_at_once(
+    started: tuple[subprocess.Popen[str], list[int]], tmp_path: Path
+) -> None:
+    program, workers = started
+    # A terminal sends it to all of them.
+    os.killpg(program.pid, signal.SIGINT)
+    _, told = program.communicate(timeout=10)
+    assert until(lambda: not any(map(is_running, workers)), seconds=10)
+    assert told.count("Traceback") == 1, "that of the starter, which its command line tells in a line"
+    assert told.rstrip().endswith("KeyboardInterrupt")
+    assert {path.name for path in tmp_path.glob("*.result")} == {"0.result", "1.result"}
