@@ -42,6 +42,7 @@ MOST_NAME_BYTES = 16 << 20
 
 _FEWEST_TAGS = 64
 _NAME_BYTES_A_TAG = 64
+_TAG_FIELDS = layout.TAG_BYTES // 8
 
 
 def address_of(array: NDArray[Any]) -> int:
@@ -151,9 +152,8 @@ class TagTable:
         self.names: list[str] = []
         self._raw_names: list[bytes] = []
         self.plugins: dict[int, str] = {}
-        self._entries = np.zeros((0, layout.TAG_BYTES // 8), np.int64)
+        self._entries = np.zeros((0, _TAG_FIELDS), np.int64)
         self._name_bytes = np.zeros(0, np.uint8)
-        self._slots = np.zeros(0, np.int64)
         job[layout.MOST_TAGS] = MOST_TAGS
         job[layout.MOST_NAME_BYTES] = MOST_NAME_BYTES
         self.make_room(_FEWEST_TAGS, _FEWEST_TAGS * _NAME_BYTES_A_TAG)
@@ -164,19 +164,22 @@ class TagTable:
     def make_room(self, tags: int, name_bytes: int) -> None:
         """Move the table to where it has room for that many tags and bytes of their names."""
         job = self._job
-        entries = np.zeros((tags, layout.TAG_BYTES // 8), np.int64)
-        entries[: len(self._entries)] = self._entries
-        entries[:, layout.NEXT >> 3] = 0  # addresses of entries, which have moved
-        names = np.zeros(name_bytes + 8, np.uint8)
-        names[: len(self._name_bytes)] = self._name_bytes
+        slots = 1 << (4 * tags).bit_length()
+        names_begin = slots + tags * _TAG_FIELDS
+        memory = np.zeros(names_begin + name_bytes // 8 + 2, np.int64)
+        entries, names = memory[slots:names_begin].reshape(tags, _TAG_FIELDS), memory[names_begin:].view(np.uint8)
+        if len(self._entries):
+            entries[: len(self._entries)] = self._entries
+            entries[:, layout.NEXT >> 3] = 0  # addresses of entries, which have moved
+            names[: len(self._name_bytes)] = self._name_bytes
         self._entries, self._name_bytes = entries, names
-        self._slots = np.zeros(1 << (4 * tags).bit_length(), np.int64)
-        job[layout.TAGS] = address_of(entries)
+        address = address_of(memory)
+        job[layout.SLOTS] = address
+        job[layout.SLOT_MASK] = slots - 1
+        job[layout.TAGS] = address + 8 * slots
         job[layout.TAG_CAPACITY] = tags
-        job[layout.NAMES] = address_of(names)
+        job[layout.NAMES] = address + 8 * names_begin
         job[layout.NAMES_CAPACITY] = name_bytes
-        job[layout.SLOTS] = address_of(self._slots)
-        job[layout.SLOT_MASK] = len(self._slots) - 1
         job[layout.TAGS_HASHED] = 0
         job[layout.PREVIOUS] = 0
 
@@ -203,9 +206,11 @@ class TagTable:
         known = len(self.names)
         if known == len(self):
             return
-        begins, lengths = self.column(NAME)[known:].tolist(), self.column(NAME_LENGTH)[known:].tolist()
-        for begin, length in zip(begins, lengths, strict=True):
-            name = self._name_bytes[begin : begin + length].tobytes()
+        places = self._entries[known : len(self), NAME >> 3 : (NAME_LENGTH >> 3) + 1].tolist()
+        first = places[0][0]
+        new = self._name_bytes[first : self._job[layout.NAMES_USED]].tobytes()
+        for begin, length in places:
+            name = new[begin - first : begin - first + length]
             self._raw_names.append(name)
             # A tag that is not UTF-8 shows its odd bytes as \xff, and stays apart from any other.
             self.names.append(name.decode("utf-8", errors="backslashreplace"))
@@ -214,11 +219,11 @@ class TagTable:
         """The tags that have rows in this piece, in the order of their codes; the next piece counts anew."""
         self.read_names()
         codes = self.column(PIECE_CODE)
-        in_piece = np.flatnonzero(codes >= 0)
-        ordered = in_piece[np.argsort(codes[in_piece])]
+        # Those that have none come first, with the code -1.
+        ordered = np.argsort(codes)[len(codes) - self._job[layout.PIECE_TAGS] :].tolist()
         codes[:] = -1
         self._job[layout.PIECE_TAGS] = 0
-        return tuple(self.names[number] for number in ordered)
+        return tuple(map(self.names.__getitem__, ordered))
 
     def take_counts(self) -> dict[str, int]:
         """Values that were no scalars since the last call, as "histogram: weights" and how many."""

@@ -116,7 +116,7 @@ class Reading:
 
     def pieces(self) -> Iterator[Records]:
         """The records, piece by piece."""
-        going_on = self._resume_after_damage() if self._damaged_to else True
+        going_on = self._resume_after_damage() if self._damaged_to else self._more_input()
         while going_on:
             status = decode(self._job.address)
             if status == NEED_INPUT:
