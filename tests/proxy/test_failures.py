@@ -465,6 +465,22 @@ def test_the_table_counts_and_judges(tmp_path: Path, short_catalogue: Failure) -
     assert len(sign_lines(short_catalogue, many)) == 2
 
 
+def test_false_alarms_are_told_apart_by_the_run_they_were_seen_in() -> None:
+    failure = failure_of_a_few_steps()
+    well, wrong = [1.0] * 110, [0.01] * 100 + [9.0] * 10
+    results = [
+        assess(failure, arm, seed, trace(loss=loss, grad_norm=[1.0] * 30 + [7.0] * alarms + [1.0] * (80 - alarms)))
+        for seed, (arm, loss, alarms) in enumerate([(WITH, wrong, 1), (WITH, well, 2), (WITHOUT, well, 3)])
+    ]
+    assert sign_lines(failure, results)[0] == (
+        "grad_norm above 6: not seen in any of 1; 3 of 90 quiet steps of runs without the cause; "
+        "2 of 90 quiet steps of runs with it that stayed well; 1 of 71 quiet steps of runs that went wrong"
+    )
+    assert "claimed ahead of the loss's own sign (seen in 1) and the failure: holds in 0 of 1" in (
+        failure_table.order_line(failure, results)
+    )
+
+
 def test_a_page_of_a_part_is_refused_and_the_page_before_stays(
     tmp_path: Path, short_catalogue: Failure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -479,6 +495,7 @@ def test_a_page_of_a_part_is_refused_and_the_page_before_stays(
     done = CliRunner().invoke(command_line, ["proxy", "failures", "verify", "--seeds", "2", *kept])
     assert done.exit_code == 0, done.output
     assert "| never flipped | contrast |" in page.read_text()
+    assert "Signs, in the 10 steps up to the failure:" in page.read_text()
     again = CliRunner().invoke(command_line, ["proxy", "failures", "verify", "--quick", "--seeds", "1", *kept])
     assert again.exit_code == 0, "all the runs are there, whatever this call asks for"
     assert "| never flipped | contrast |" in page.read_text()
@@ -488,3 +505,4 @@ def test_the_page_has_a_row_and_a_section_for_each_failure() -> None:
     page = markdown([], "2.8")
     assert page.count("| not run | not run | not verified |") == 11
     assert all(f'id="{name}"' in page for name in failures.CATALOGUE)
+    assert "*Quiet* steps are" in page

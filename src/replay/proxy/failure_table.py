@@ -9,13 +9,23 @@ from dataclasses import dataclass
 
 from replay.intervals import share_interval
 from replay.proxy.assessment import Result, lead_order, order_holds
-from replay.proxy.failure import Failure, Sign
+from replay.proxy.failure import LOSS, Failure, Sign
 from replay.proxy.failures import CATALOGUE
 from replay.proxy.tables import joined, number, opening, table
 from replay.proxy.verification import WITH, WITHOUT
 
 REPRODUCED_WITH = 0.75
 """A failure counts as reproduced when this share of its seeds go wrong with the cause, and none without it."""
+
+_TERMS = (
+    'The terms: "tried as a cure" is what it was meant to be, the count beside it says whether it is one. The step of '
+    "a failure is what its criterion dates it by. A sign is *ahead* by so many steps when it first held that long before "
+    "that step, counted within a window of steps up to it, which each section states, and never before the cause set "
+    "in. *Quiet* steps are those at which a sign has no reason to hold: all steps of a run that stayed well, or those "
+    "before the window and the cause of one that went wrong; the first 20, and those up to the first learning of the "
+    "task, left out. A sign that holds there is a false alarm. Where harm is measured behind an update, on held-out "
+    "data, how it is dated was changed after a look at the signs on these seeds; that moves leads, and no incidence."
+)
 
 
 @dataclass(frozen=True)
@@ -84,20 +94,18 @@ def order_line(failure: Failure, results: Sequence[Result]) -> str:
     wrong = [r for r in results if r.failure == failure.name and r.arm == WITH and r.wrong_at is not None]
     orders = [lead_order(failure, result) for result in wrong]
     first, tied = orders.count("first"), orders.count("same step")
+    loss_seen = sum(result.leads.get(str(LOSS)) is not None for result in wrong)
     text = f"`{failure.leading_signal}` is first of all in {first} of {len(wrong)}, "
     if tied:
         text += f"at the same step as another in {tied}, "
     held = sum(order_holds(failure, result) for result in wrong)
-    claim = "ahead of the loss's own sign" if failure.leads_loss else "no later than the loss's own sign, nor earlier"
-    return f"{text}claimed {claim}: holds in {held} of {len(wrong)}"
+    claim = "ahead of the loss's own sign" if failure.leads_loss else "no later than the loss's own sign"
+    return f"{text}claimed {claim} (seen in {loss_seen}) and the failure: holds in {held} of {len(wrong)}"
 
 
 def _sign_line(sign: Sign, wrong: Sequence[Result], quiet: Sequence[Result]) -> str:
     leads = [lead for result in wrong if (lead := result.leads.get(str(sign))) is not None]
     ahead = [lead for lead in leads if lead > 0]
-    steps = sum(result.quiet for result in quiet)
-    whose = "" if any(result.quiet for result in wrong) else ", all of the control"
-    alarms = sum(result.alarms.get(str(sign), 0) for result in quiet)
     if not leads:
         text = f"not seen in any of {len(wrong)}"
     elif not ahead:
@@ -105,7 +113,21 @@ def _sign_line(sign: Sign, wrong: Sequence[Result], quiet: Sequence[Result]) -> 
     else:
         spread = f"{min(ahead)} to {max(ahead)}" if min(ahead) != max(ahead) else f"{ahead[0]}"
         text = f"ahead in {len(ahead)} of {len(wrong)}, by {statistics.median(ahead):g} steps (median; {spread})"
-    return f"{sign}: {text}; {alarms} of {steps} quiet steps{whose}" if steps else f"{sign}: {text}"
+    return "; ".join([f"{sign}: {text}", *_false_alarms(sign, quiet)])
+
+
+def _false_alarms(sign: Sign, quiet: Sequence[Result]) -> list[str]:
+    """At how many quiet steps a sign held, by the kind of run; kinds without such steps are left out."""
+    kinds = {
+        "of runs without the cause": [r for r in quiet if r.arm == WITHOUT],
+        "of runs with it that stayed well": [r for r in quiet if r.arm == WITH and r.wrong_at is None],
+        "of runs that went wrong": [r for r in quiet if r.arm == WITH and r.wrong_at is not None],
+    }
+    counts = []
+    for kind, runs in kinds.items():
+        if steps := sum(run.quiet for run in runs):
+            counts.append(f"{sum(run.alarms.get(str(sign), 0) for run in runs)} of {steps} quiet steps {kind}")
+    return counts
 
 
 def markdown(results: Sequence[Result], torch_version: str) -> str:
@@ -116,11 +138,13 @@ def markdown(results: Sequence[Result], torch_version: str) -> str:
     lines = opening(
         "Failures of the proxy",
         "replay proxy failures verify --docs docs/failures.md",
-        f"Seeds that were not used while searching; torch {torch_version}, one thread. "
+        "Seeds that were not used while searching, and others than those on whose results a criterion was changed; "
+        f"torch {torch_version}, one thread. "
         "A failure counts as reproduced when it happens on at least three quarters of the seeds with its "
         "cause and on none without it; intervals are Wilson's 95%. With eight seeds, eight of eight means a true "
         f"incidence above {share_interval(8, 8)[0]:.0%}. {count} of {len(states)} are reproduced.",
     )
+    lines += ["", _TERMS]
     overview = [
         [
             str(failure.number),
@@ -164,7 +188,7 @@ def _section(failure: Failure, results: Sequence[Result], rows: Sequence[ArmRow]
     runs = [
         [
             row.arm,
-            row.kind,
+            "tried as a cure" if row.kind == "cure" else row.kind,
             sources.get(row.arm, ""),
             _incidence(rows, failure.name, row.arm),
             number(row.peak),
@@ -179,5 +203,7 @@ def _section(failure: Failure, results: Sequence[Result], rows: Sequence[ArmRow]
         peak = "largest mean loss of five steps behind the first learned, or the lowest where nothing was"
     lines += ["", f"Peak: {peak}, nats. Final loss: of the last 20 steps, in training."]
     if signs := sign_lines(failure, results):
-        lines += ["", "Signs:", "", *(f"- {line}." for line in signs), f"- Order: {order_line(failure, results)}."]
+        lines += ["", f"Signs, in the {failure.window} steps up to the failure:", "", *(f"- {line}." for line in signs)]
+        lines += [f"- Order: {order_line(failure, results)}."]
+        lines += [f"- {failure.lead_note}."] if failure.lead_note else []
     return [*lines, "", f"The search: {failure.search}"]

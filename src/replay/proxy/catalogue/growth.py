@@ -88,10 +88,10 @@ OUTPUT_LOGITS = Failure(
         Arm("weight decay 0.1", settings={"optimizer__weight_decay": 0.1}),
         Arm("bf16", settings={"precision": PrecisionConfig(mode="bf16")}),
     ),
-    search="The drift is there, the harm is not. Learning rates 0.03, 0.1, 0.3: log Z reaches 13 to 15 in 600 steps "
-    "and 18 to 22 in 3,000, and z-loss 1e-4 brings it to 2, with final losses within 0.02 of each other (0.415 and "
-    "0.414 at 0.03; 0.452 and 0.447 at 0.1), in fp32 as in bf16. At learning rates 1 and 3 everything breaks, z-loss "
-    "or not; tied embeddings change nothing in that. A drift towards minus infinity, as published, was not seen.",
+    search="The drift is there, the harm is not. On the seeds of the search, learning rates 0.03, 0.1, 0.3: log Z "
+    "reaches 13 to 15 in 600 steps and 18 to 22 in 3,000, z-loss 1e-4 holds it far below that, and the final losses "
+    "are within 0.02 of each other, in fp32 as in bf16. At learning rates 1 and 3 everything breaks, z-loss or not; "
+    "tied embeddings change nothing in that. A drift towards minus infinity, as published, was not seen.",
     harmless=True,
 )
 
@@ -132,17 +132,20 @@ FP16 = Failure(
             settings={"precision__mode": "bf16"},
         ),
     ),
-    search="The control isolates the number format and nothing else: in fp32 these logits are survived, but at a final "
-    "loss of 3.2 (a uniform guess has 3.8), since attention is one-hot as in number 1. bf16 is a contrast for the same "
-    "reason: it stays finite and learns nothing. Only QK-norm (1.3 to 1.6) and the lower learning rate are cures by "
-    "their loss. At learning rates 0.15 and 0.2 fp32 learns (1.4 to 2.4), but so does fp16: it stayed finite on 2 of 2 "
-    "seeds. Dated by its last stretch without a finite loss, as it was at first, the failure seemed to be announced by "
-    "the scale; dated by the first, it was so on two of six further seeds, by 1 and 13 steps. At learning rate 0.1 "
-    "this small model grows logits of 1,300 and stays finite; four layers of width 64 collapse there too, at 73 ms a "
-    "step. GLM-130B's order (the scale falls first, then the loss explodes) was not obtained in fp16 proper: withheld "
-    "steps freeze the weights. It is number 11. A first look at seeds 1000 to 1006 had 6 of 7 within 200 steps, the "
-    "seventh still collapsing; since then there are 240 steps and other seeds, and now 300, since one of five further "
-    "seeds still had one finite loss among its last 20.",
+    search="The control isolates the number format and nothing else: in fp32 these logits are survived, but hardly "
+    "anything is learned (a uniform guess has 3.8), since attention is one-hot as in number 1. bf16 is a contrast "
+    "for the same reason: it stays finite and learns nothing. Of what was tried as a cure only the lower learning "
+    "rate is one. QK-norm postpones the collapse by some 150 steps: its attention logits stay small (21 at most "
+    "where they were looked at), but the residual stream grows to an RMS of 10^4, and fp16 ends there as well, a "
+    "second mechanism. In runs of 300 steps, as they were at first, that looked like a cure on most seeds. At "
+    "learning rates 0.15 and 0.2 fp32 learns (1.4 to 2.4), but so does fp16: it stayed finite on 2 of 2 seeds of "
+    "the search. Dated by its last stretch without a finite loss, as it was at first, the failure seemed to be "
+    "announced by the scale; dated by the first, it hardly is. At learning rate 0.1 this small model grows logits "
+    "of 1,300 and stays finite; four layers of width 64 collapse there too, at 73 ms a step. GLM-130B's order (the "
+    "scale falls first, then the loss explodes) was not obtained in fp16 proper: withheld steps freeze the weights. "
+    "It is number 11. Seeds from 1000 and from 2000 on were used up: runs of 200, 240 and 300 steps, all of whose "
+    "last 20 losses had to be gone, missed runs that were gone but for a single number. The criterion allows for "
+    "such numbers now, and the seeds are others.",
     first_seed=3000,
 )
 
@@ -169,7 +172,7 @@ LOSS_SCALE = Failure(
     "still holds, and the dynamic scale gives way, halving by halving, ahead of the spike.",
     settings="copy task, V = 32, 3 layers, post-LN, learning rate 6e-3, weight decay 0.5 (control: 0.1), beta2 0.999; "
     "forward in fp32, scaled gradients cast to fp16, scale from 2^16, growth interval 20",
-    signature="the scale falls to a quarter of its median and below, some 5 steps later the loss jumps above 0.5; RMS "
+    signature="the scale falls to a quarter of its median and below, some steps later the loss jumps above 0.5; RMS "
     "of g^2/v rises about as early or earlier",
     leading_signal="loss_scale",
     criterion="mean loss of five steps below 0.06 for 100 steps on end, and above 0.5 later",
@@ -186,10 +189,13 @@ LOSS_SCALE = Failure(
         ),
         Arm("clip 0.3", settings={"optimizer__grad_clip": 0.3}, kind="cure"),
     ),
-    search="GLM-130B's order is there, its ending is not: the scale falls to 2^11 to 2^13 and never to its floor, and "
-    "the loss recovers within 100 steps. One halving is no sign (it stands a tenth to a quarter of all quiet steps), "
-    "and two below the median stand at some quiet steps, too (the table counts them). The gradient norm is no sign of "
-    "its own here: it is infinite at each step that overflows, and so tells of the scale's halvings. First verified "
-    "on seeds 1000 to 1007, as number 4: 8 of 8 and 1 of 8, then with the criterion and the seeds of now.",
+    search="GLM-130B's order is there, its ending is not: the scale falls to 2^11 to 2^13 and never to its floor, "
+    "and the loss recovers within 100 steps. One halving is no sign (it stands a tenth to a quarter of all quiet "
+    "steps), and two below the median stand at some quiet steps, too (the table counts them). The gradient norm is "
+    "no sign of its own here: it is infinite at each step that overflows, and so tells of the scale's halvings. A "
+    "lower beta2 is hardly a cure here, clipping is (see the table); as in number 4 the lag alone does not explain "
+    "the spike. That no control goes wrong rests on the rule that the loss must have stayed low for 100 steps: two "
+    "of the controls (seeds 2001 and 2003) do rise above 0.5 once, soon behind learning the task. First verified on "
+    "seeds 1000 to 1007 without that rule, where one control of 8 went wrong; since then the seeds are others.",
     first_seed=2000,
 )
