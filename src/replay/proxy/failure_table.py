@@ -18,13 +18,14 @@ REPRODUCED_WITH = 0.75
 """A failure counts as reproduced when this share of its seeds go wrong with the cause, and none without it."""
 
 _TERMS = (
-    'The terms: "tried as a cure" is what it was meant to be, the count beside it says whether it is one. The step of '
-    "a failure is what its criterion dates it by. A sign is *ahead* by so many steps when it first held that long before "
-    "that step, counted within a window of steps up to it, which each section states, and never before the cause set "
-    "in. *Quiet* steps are those at which a sign has no reason to hold: all steps of a run that stayed well, or those "
-    "before the window and the cause of one that went wrong; the first 20, and those up to the first learning of the "
-    "task, left out. A sign that holds there is a false alarm. Where harm is measured behind an update, on held-out "
-    "data, how it is dated was changed after a look at the signs on these seeds; that moves leads, and no incidence."
+    'The terms: "tried as a cure" is what it was meant to be, the count beside it says whether it is one. The '
+    "step of a failure is what its criterion dates it by. A sign is *ahead* by so many steps when it first held "
+    "that long before that step, counted within a window of steps up to it, which each section states, and never "
+    "before the cause set in. *Quiet* steps are those at which a sign has no reason to hold: all steps of a run "
+    "that stayed well, or those before the window and the cause of one that went wrong; the first 20, and those "
+    "up to the first learning of the task, left out. A sign that holds there is a false alarm. Where harm is "
+    "measured behind an update, on held-out data, how it is dated was changed after a look at the signs on these "
+    "seeds; that moves leads, and no incidence."
 )
 
 
