@@ -12,49 +12,100 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Any
 
 from replay_parsers.parser import Parser, Request, Sample
-from replay_parsers.records import ProblemKind, Records
-from replay_parsers.trainers.document import document_records, problem, whole_document
+from replay_parsers.records import Problem, ProblemKind, Records
+from replay_parsers.trainers.document import Document, document_records, problem
 from replay_parsers.trainers.json_lines import RecordReader
-from replay_parsers.trainers.numbers import parse_integer
+from replay_parsers.trainers.json_stream import JsonText, Part, PartKind, parts_of
 from replay_parsers.trainers.reading import Book
 
 FORMAT = "trainer-state"
 
+LARGEST_COLUMNS = 256 << 20
+"""Bytes: columns stand one behind the other and are held in memory; records are not."""
+
+_ROWS_AT_ONCE = 1 << 18
+_EXACT = 2**53
+
 _HISTORIES = ("log_history", "history", "logs", "records", "metrics")
 _ROW = re.compile(rb'^\s{0,64}\[\s{0,64}\{\s{0,64}"[^"]{1,120}"\s{0,8}:')
+_LONGEST_BEGIN = 200
 _LIST = re.compile(rf'(?:\A\ufeff?|"(?:{"|".join(_HISTORIES)})"\s{{0,64}}:)\s{{0,64}}\[\s{{0,64}}(?=\{{)')
 _EXPORTED = re.compile(
     rb'^\s{0,64}(?:\{\s{0,64}"[^"]{1,400}"\s{0,8}:\s{0,8}\[\s{0,8})?\[\s{0,8}(?:\[\s{0,8})?1\d{8,9}(?:\.\d{1,9})?,\s{0,8}\d{1,18},'
     rb'\s{0,8}["\d.NI-]'
 )
 _TAG = re.compile(r"-tag-(.+)$")
-_COMMA = re.compile(r"\s{0,64},\s{0,64}")
 _COLUMNS = re.compile(rb'"(?:[\w/.-]{0,60})(?:step|loss|epoch)"\s{0,8}:\s{0,8}\[\s{0,64}[-\d"NnIi]')
 _METADATA = ("best_metric", "best_model_checkpoint", "global_step", "max_steps", "num_train_epochs", "logging_steps",
              "save_steps", "eval_steps", "train_batch_size", "total_flos")  # fmt: skip
 
 
-def _history(document: Any, tag: str) -> list[Any] | None:
-    """The records of a document in order; None when it holds none.  ``tag`` is that of rows without one."""
-    if isinstance(document, list):
-        return _rows(document, tag) if document and all(map(_is_row, document)) else document
-    if not isinstance(document, dict):
-        return None
-    for name in _HISTORIES:
-        if isinstance(document.get(name), list):
-            return list(document[name])
-    rows = {key: value for key, value in document.items() if isinstance(value, list) and all(map(_is_row, value))}
-    if any(rows.values()):
-        return [record for key, value in rows.items() for record in _rows(value, key)]
-    columns = {key: value for key, value in document.items() if isinstance(value, list)}
-    if not columns:
-        return None
-    length = max(map(len, columns.values()))
-    return [{key: column[row] for key, column in columns.items() if row < len(column)} for row in range(length)]
+class Holding(Enum):
+    """How a document holds its history."""
+
+    RECORDS = auto()
+    """A list of records."""
+    ROWS = auto()
+    """Lists of wall time, step and value, each under its tag."""
+    COLUMNS = auto()
+    """Lists of values, each under its name."""
+
+
+@dataclass
+class _Listed:
+    """What the first look at a list tells: the ``number`` of it in the document, and of what its elements are."""
+
+    number: int
+    count: int = 0
+    rows: bool = True
+    # All integers that a double holds, or all numbers: such are kept without an object for each.
+    whole: bool = True
+    numbers: bool = True
+
+    def look(self, element: Any) -> None:
+        self.count += 1
+        if not (self.rows or self.numbers):
+            return
+        self.rows = self.rows and _is_row(element)
+        self.whole = self.whole and type(element) is int and abs(element) <= _EXACT
+        self.numbers = self.numbers and (type(element) is float or (type(element) is int and abs(element) <= _EXACT))
+
+    def column(self) -> array[Any] | list[Any]:
+        """Room for the values."""
+        return array("q") if self.whole else array("d") if self.numbers else []
+
+
+_Lists = dict[str | None, _Listed]
+
+
+@dataclass
+class _Outline:
+    """What the first look at a document tells: its lists by name, its damage, and what it says of the run."""
+
+    lists: _Lists = field(default_factory=dict)
+    damage: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    def history(self) -> tuple[Holding, _Lists] | None:
+        """The lists that make up the history, and how; None when there is none."""
+        for name in (None, *_HISTORIES):
+            if name in self.lists and (name is not None or not self._has_rows([self.lists[name]])):
+                return Holding.RECORDS, {name: self.lists[name]}
+        rows = {name: listed for name, listed in self.lists.items() if listed.rows}
+        if self._has_rows(rows.values()):
+            return Holding.ROWS, rows
+        return (Holding.COLUMNS, self.lists) if self.lists else None
+
+    @staticmethod
+    def _has_rows(lists: Iterable[_Listed]) -> bool:
+        return any(listed.rows and listed.count for listed in lists)
 
 
 def _is_row(value: Any) -> bool:
@@ -62,18 +113,54 @@ def _is_row(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 3 and not any(isinstance(cell, list | dict) for cell in value)
 
 
-def _rows(rows: list[list[Any]], tag: str) -> list[dict[str, Any]]:
-    return [{"wall_time": time, "step": step, tag: value} for time, step, value in rows]
+def _parts(document: Document) -> Iterator[Part]:
+    return parts_of(JsonText(document.text()), _LIST, _LONGEST_BEGIN, _HISTORIES)
 
 
-def _parse(text: str) -> tuple[Any, str]:
-    """The document, or what stands in the way."""
-    try:
-        return json.loads(text, parse_int=parse_integer), ""
-    except json.JSONDecodeError as error:
-        return None, f"line {error.lineno}: {error.msg}"
-    except (ValueError, RecursionError) as error:
-        return None, str(error)
+def _outline(document: Document) -> _Outline:
+    outline = _Outline()
+    listed = _Listed(0)
+    number = 0
+    for part in _parts(document):
+        if part.kind is PartKind.ELEMENT:
+            listed.look(part.value)
+        elif part.kind is PartKind.LIST:
+            number += 1
+            listed = outline.lists[part.name] = _Listed(number)
+        elif part.kind is PartKind.DAMAGE:
+            outline.damage = part.value
+        else:
+            # A name that comes twice counts as it stands last.
+            outline.lists.pop(part.name, None)
+            if part.name in _METADATA:
+                outline.metadata[part.name] = part.value
+    return outline
+
+
+def _elements(document: Document, lists: _Lists) -> Iterator[tuple[str | None, Any]]:
+    """The elements of these lists, with the names of the lists."""
+    numbers = {listed.number for listed in lists.values()}
+    number = 0
+    for part in _parts(document):
+        number += part.kind is PartKind.LIST
+        if part.kind is PartKind.ELEMENT and number in numbers:
+            yield part.name, part.value
+
+
+def _records(document: Document, holding: Holding, lists: _Lists, tag: str) -> Iterator[Any]:
+    """The records of the history in order; ``tag`` is that of rows without one."""
+    elements = _elements(document, lists)
+    if holding is Holding.RECORDS:
+        yield from (value for _, value in elements)
+    elif holding is Holding.ROWS:
+        for name, (time, step, value) in elements:
+            yield {"wall_time": time, "step": step, tag if name is None else name: value}
+    else:
+        columns = {name: listed.column() for name, listed in lists.items()}
+        for name, value in elements:
+            columns[name].append(value)
+        for row in range(max(map(len, columns.values()))):
+            yield {name: column[row] for name, column in columns.items() if row < len(column)}
 
 
 def _tag_of(request: Request) -> str:
@@ -81,44 +168,50 @@ def _tag_of(request: Request) -> str:
     return named[1] if named else "value"
 
 
-def _whole_records(text: str) -> list[Any]:
-    """The records of a history that breaks off, up to the last whole one."""
-    records: list[Any] = []
-    begin = _LIST.search(text)
-    decoder = json.JSONDecoder(parse_int=parse_integer)
-    while begin is not None:
-        try:
-            record, end = decoder.raw_decode(text, begin.end())
-        except (ValueError, RecursionError):
-            break
-        records.append(record)
-        begin = _COMMA.match(text, end)
-    return records
-
-
 def read(request: Request) -> Iterator[Records]:
     """Read a document's history.
 
     Raises :class:`OSError` when the file cannot be opened or read.
     """
-    text, problems = whole_document(request)
     book = Book(request, {})
-    document, fault = _parse(text)
-    history = _whole_records(text) if fault else _history(document, _tag_of(request))
-    if fault and not problems:
-        kept = f"the {len(history)} records before that are kept" if history else "nothing is kept"
-        message = f"not read to its end, {fault}; {kept}; the file may still be being written"
-        problems.append(problem(request, ProblemKind.CORRUPT, message, line=1))
-    elif history is None and not problems:
-        problems.append(problem(request, ProblemKind.NOT_UNDERSTOOD, "it holds no list of records", line=1))
-    if isinstance(document, Mapping):
-        book.metadata.update({key: str(document[key]) for key in _METADATA if document.get(key) is not None})
-    reader = RecordReader({})
-    for number, record in enumerate(history or []):
-        place = f"record {number + 1} of the history"
-        if not isinstance(record, Mapping) or not reader.take(record, place, "", book):
-            book.leave_over(0, json.dumps(record, default=str)[:200])
-    yield document_records(request, FORMAT, book, len(text.encode("utf-8", "replace")), problems)
+    with Document(request) as document:
+        outline = _outline(document)
+        problems, history = document.problems, outline.history()
+        if history is not None and history[0] is Holding.COLUMNS and (size := _size_of(history[1])) > LARGEST_COLUMNS:
+            message = f"its columns would take {size:,} bytes of memory, more than {LARGEST_COLUMNS:,}"
+            problems.append(problem(request, ProblemKind.UNREADABLE, f"{message}; give it as JSON lines instead"))
+            history = None
+        elif not problems:
+            problems += _what_stands_in_the_way(request, outline.damage, history)
+        known = outline.metadata
+        book.metadata.update({key: str(known[key]) for key in _METADATA if known.get(key) is not None})
+        start = 0
+        reader = RecordReader({})
+        for number, record in enumerate(_records(document, *history, _tag_of(request)) if history else (), start=1):
+            place = f"record {number} of the history"
+            if not isinstance(record, Mapping) or not reader.take(record, place, "", book):
+                book.leave_over(place, json.dumps(record, default=str)[:200])
+            if len(book.scalars) >= _ROWS_AT_ONCE and document.size > start:
+                yield document_records(request, FORMAT, book, start, document.size, [])
+                start = document.size
+        yield document_records(request, FORMAT, book, start, document.size, problems)
+
+
+def _what_stands_in_the_way(request: Request, damage: str, history: tuple[Holding, _Lists] | None) -> list[Problem]:
+    if damage:
+        counts = [listed.count for listed in history[1].values()] if history else []
+        count = max(counts, default=0) if history and history[0] is Holding.COLUMNS else sum(counts)
+        kept = f"the {count} records before that are kept" if count else "nothing is kept"
+        message = f"not read to its end, {damage}; {kept}; the file may still be being written"
+        return [problem(request, ProblemKind.CORRUPT, message, line=1)]
+    if history is None:
+        return [problem(request, ProblemKind.NOT_UNDERSTOOD, "it holds no list of records", line=1)]
+    return []
+
+
+def _size_of(columns: _Lists) -> int:
+    """About how many bytes of memory columns take."""
+    return sum(listed.count * (8 if listed.whole or listed.numbers else 64) for listed in columns.values())
 
 
 def recognise(sample: Sample) -> float:
