@@ -222,6 +222,7 @@ def test_a_length_that_no_message_has_is_damage_although_its_checksum_holds(read
     assert steps(records) == [0]
     (problem,) = records.problems
     assert (problem.kind, problem.offset, problem.lost_bytes) == (ProblemKind.CORRUPT, HEADER, 15)
+    assert f"states a record of {length} bytes, which no message has" in problem.message
 
 
 def test_a_long_record_waits_until_it_is_whole_and_none_is_given_up_that_gets_whole(

@@ -97,12 +97,14 @@ class Resynchronisation:
     """The search for the end of one stretch of damage.
 
     ``begin`` is the file offset at which it begins, ``record`` the size of the record there when its header holds
-    and its payload does not (else 0), ``told_to`` the offset up to which an earlier reading, which reached the end
+    and its payload does not (else 0), ``impossible`` the length that the header states when its checksum holds although
+    no message is so long (else 0), ``told_to`` the offset up to which an earlier reading, which reached the end
     of the file in the midst of it, has told the loss (0: this is the first).
     """
 
     begin: int
     record: int = 0
+    impossible: int = 0
     told_to: int = 0
     _first_data: int = -1
     _data_end: int = 0
@@ -124,6 +126,8 @@ class Resynchronisation:
             what = f"the damage before this goes on for {end - begin} bytes"
         elif self.record:
             what = f"the payload's checksum does not hold (a record of {self.record} bytes)"
+        elif self.impossible:
+            what = f"the header states a record of {self.impossible} bytes, which no message has"
         elif only_zeros:
             what = f"{end - begin} zero bytes where a record should begin"
         else:

@@ -30,6 +30,12 @@ def stated_length(window: Window, job: Job) -> int:
     return int.from_bytes(window.bytes_between(job[CURSOR], job[CURSOR] + 8), "little")
 
 
+def header_checksum_holds(window: Window, job: Job) -> bool:
+    """Whether the checksum of the header at the cursor holds, whatever length it states."""
+    stored = window.bytes_between(job[CURSOR] + 8, job[CURSOR] + HEADER_BYTES)
+    return mask_checksum(extend_checksum(0, job[CURSOR], 8)) == int.from_bytes(stored, "little")
+
+
 def passed_if_whole(window: Window, job: Job, size: int) -> bool | None:
     """Whether the payload's checksum of the record at the cursor holds; None where the file ends within it.
 

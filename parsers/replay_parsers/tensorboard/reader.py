@@ -41,7 +41,14 @@ from replay_parsers.tensorboard.layout import (
     VALUE_AT,
     VALUES_DONE,
 )
-from replay_parsers.tensorboard.long_records import find_whole_record, go_back, passed_if_whole, slide, stated_length
+from replay_parsers.tensorboard.long_records import (
+    find_whole_record,
+    go_back,
+    header_checksum_holds,
+    passed_if_whole,
+    slide,
+    stated_length,
+)
 from replay_parsers.tensorboard.messages import MalformedMessageError
 from replay_parsers.tensorboard.metadata import RunMetadata, plugin_name
 from replay_parsers.tensorboard.sessions import Sessions
@@ -282,10 +289,11 @@ class Reading:
     def _resynchronise(self, status: int, size: int | None = None) -> bool:
         """Find the next record after damage at the cursor; False when the file ends first."""
         cursor = self._job[CURSOR]
-        record = 0
+        damage = Resynchronisation(begin=self._window.offset_of(cursor))
         if status == BAD_PAYLOAD:
-            record = size or self._record_length() + FRAME_BYTES
-        damage = Resynchronisation(begin=self._window.offset_of(cursor), record=record)
+            damage.record = size or self._record_length() + FRAME_BYTES
+        elif header_checksum_holds(self._window, self._job):
+            damage.impossible = self._record_length()
         return self._search(damage, cursor + 1)
 
     def _resume_after_damage(self) -> bool:
