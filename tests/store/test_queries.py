@@ -247,3 +247,12 @@ def test_what_several_sources_say_of_a_run_adds_up(store: EventStore, logs: Path
     assert run["metadata"] == {"x": "1", "y": "1", "z": "2"}
     assert run["sources"] == [str(logs / "a.log"), str(logs / "b.log")]
     assert (run["n_events"], run["n_scalars"], run["first_step"], run["last_step"]) == (0, 4, 5, 8)
+
+
+def test_of_several_checkpoints_the_furthest_says_how_far_the_run_came(store: EventStore, logs: Path) -> None:
+    for step in (900, 1_000, 90):
+        known = {"global_step": str(step), "max_steps": "2000"}
+        (logs / f"checkpoint-{step}.log").write_text(toy.log({"run_record": {"metadata": known}}, run="r"))
+    store.ingest([logs])
+    (run,) = store.runs().to_dict("records")
+    assert run["metadata"] == {"global_step": "1000", "max_steps": "2000"}

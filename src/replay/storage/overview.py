@@ -16,6 +16,7 @@ from replay.storage.query import Steps, source_table, tag_counts
 from replay.storage.scalar_frames import scalars as read_scalars
 from replay.storage.scalar_frames import told_once
 from replay_parsers.records import ProblemKind
+from replay_parsers.trainers.numbers import parse_step
 
 _RUN_COLUMNS = pa.schema(
     [
@@ -75,7 +76,9 @@ def runs(store: Path, snapshot: Snapshot, events: Iterable[merge.Row]) -> pd.Dat
     told: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = defaultdict(list)
     for number, (row, entry) in enumerate(zip(table.to_pylist(maps_as_pydicts="strict"), entries, strict=True)):
         # A timeline's word counts first, then that of each source in order, a source's later word before its earlier.
-        told[row["run"]].append(((entry.format != merge.TIMELINE, entry.source, -number), row))
+        # Of several checkpoints of one run, the furthest says how far it came.
+        order = (entry.format != merge.TIMELINE, -_reached(row), entry.source, -number)
+        told[row["run"]].append((order, row))
     counted = Counter(row["run"] for row in events)
     rows = []
     for run in snapshot.runs():
@@ -88,6 +91,12 @@ def runs(store: Path, snapshot: Snapshot, events: Iterable[merge.Row]) -> pd.Dat
         row["last_step"] = max((part.last_step for part in parts if part.last_step is not None), default=None)
         rows.append(row)
     return frames.frame(pa.Table.from_pylist(rows, schema=_RUN_COLUMNS), whole=("n_events", "n_scalars"))
+
+
+def _reached(row: dict[str, Any]) -> int:
+    """The step that a source says the run has reached; 0 where it says none."""
+    step = parse_step((row["metadata"] or {}).get("global_step", ""))
+    return 0 if step is None else step
 
 
 def _merge_run(run: str, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
