@@ -73,13 +73,16 @@ def test_a_hopeless_run_is_given_up_and_says_so(tmp_path: Path) -> None:
         (["--set", "steps"], "write NAME=VALUE"),
         (["--failure", "gremlins"], "no failure 'gremlins'"),
         (["--config", "nowhere.json"], "No such file"),
-        (["--set", "seed.x=1"], "seed has no parts"),
+        (["--set", "seed.x=1"], "no setting seed.x: seed has no parts"),
+        (["--set", "model.width.x=3"], "no setting model.width.x: model.width has no parts"),
+        (["--set", "modle.width=3"], "no setting modle; did you mean model?"),
+        (["--set", "model=3"], "model: a mapping of settings is needed, not 3"),
     ],
 )
 def test_mistakes_are_told(tmp_path: Path, arguments: list[str], message: str) -> None:
     result = call(proxy_commands, "train", "--out", str(tmp_path), *arguments)
-    assert result.exit_code != 0
-    assert message in f"{result.stderr} {result.exception}"
+    assert result.exit_code == 2, "wrong usage"
+    assert message in result.stderr
 
 
 def test_failures_are_listed_and_shown() -> None:
@@ -88,8 +91,9 @@ def test_failures_are_listed_and_shown() -> None:
     signs = json.loads(
         call(proxy_commands, "failures", "show", "silent-data-corruption", "--around", "2", "--json").stdout
     )
-    assert [row["step"] for row in signs] == [199, 200, 201, 202, 203]
-    assert signs[2]["held_out"] > signs[1]["held_out"] + 0.2
+    assert len(signs) == 5
+    held_out = {row["step"]: row["held_out"] for row in signs}
+    assert held_out[201] > held_out[200] + 0.2, "a bit flips behind step 200"
 
 
 def test_precision_tables(tmp_path: Path) -> None:
@@ -97,6 +101,25 @@ def test_precision_tables(tmp_path: Path) -> None:
     tables = json.loads(call(precision_command, "--checkpoint", str(tmp_path), "--json").stdout)
     assert tables["10,000 times 1e-4, summed"][2]["total"] == 0.25
     assert sum(row["share"] for row in tables["gradient elements by binary exponent"]) == pytest.approx(1.0)
+
+
+def test_precision_takes_the_last_checkpoint_of_a_run(tmp_path: Path) -> None:
+    training = Training.start(ProxyConfig())
+    for step in (9, 10):
+        training.advance()
+        training.save(tmp_path / "checkpoints" / f"step-{step:07d}")
+    last = str(tmp_path / "checkpoints" / "step-0000010")
+    of_run, of_last = (call(precision_command, "--checkpoint", path, "--json").stdout for path in (str(tmp_path), last))
+    assert of_run == of_last
+    (tmp_path / "empty").mkdir()
+    assert "no checkpoint here" in str(call(precision_command, "--checkpoint", str(tmp_path / "empty")).exception)
+
+
+@pytest.mark.parametrize("command", ["show", "verify"])
+def test_a_failure_that_is_not_in_the_catalogue_is_wrong_usage(command: str) -> None:
+    result = call(proxy_commands, "failures", command, "gremlins")
+    assert result.exit_code == 2
+    assert "no failure 'gremlins'; there are attention-logit-growth" in result.stderr
 
 
 def test_the_sweep_and_its_sensitivity() -> None:
@@ -113,4 +136,5 @@ def test_the_sweep_and_its_sensitivity() -> None:
 def test_every_palm_switch_trains() -> None:
     rows = list(sweep.palm_switches(seeds=(0,), steps=2))
     assert [row.variant for row in rows] == list(sweep.SWITCHES)
-    assert all(0 < row.loss < 5 for row in rows)
+    # Tied embeddings of deviation 1 begin above the loss of a guess, 3.8: a symbol's logit for itself is the largest.
+    assert all(0 < row.loss < 7 for row in rows)

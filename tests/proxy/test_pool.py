@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from replay.proxy.pool import run_all
+from replay.proxy.pool import WorkerLostError, run_all
 
 TASKS = """
 import os, sys, time
@@ -99,6 +99,11 @@ def test_one_that_looks_at_the_first_result_only_waits_for_no_other() -> None:
     next(results)
     results.close()  # type: ignore[attr-defined]
     assert time.monotonic() - started < 60
+
+
+def test_a_process_that_is_killed_is_told() -> None:
+    with pytest.raises(WorkerLostError, match="ended from outside"):
+        list(run_all(os._exit, [(9,), (9,)], jobs=2))
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 import shlex
@@ -176,8 +177,23 @@ def test_differences_in_a_sweep_are_paired_by_seed() -> None:
 
 def test_a_run_that_is_lost_is_told_as_that() -> None:
     rows = [row("base", 0.1, 0, 1.0), row("base", 0.1, 1, 1.0), row("odd", 0.1, 0, math.nan), row("odd", 0.1, 1, 2.0)]
-    assert "| odd | 100 | 0.1 | not finite in 1 of 2 | not finite in 1 of 2 |" in palm_page(rows, 400)
+    assert "| odd | 0 | 100 | 0.1 | not finite in 1 of 2 | not finite in 1 of 2 |" in palm_page(rows, 400)
     assert "| odd | " in learning_rate_page(rows, 400)
+
+
+def test_what_a_choice_of_palm_changes_is_counted() -> None:
+    base, choice = next(iter(sweep.SWITCHES)), "Adafactor, decay by lr^2, clip 1, lr 0.01 / sqrt"
+    larger = dataclasses.replace(row(choice, 0.1, 0, 1.5), parameters=129)
+    page = palm_page([row(base, 0.1, 0, 1.0), larger], 400)
+    assert f"| {base} | 0 | 100 | 0.1 |" in page
+    assert f"| {choice} | 8 | 129 (+29.0%) | 0.1 |" in page
+    assert "in one respect" not in page
+
+
+def test_how_far_z_loss_draws_log_z_is_told_beside_the_base() -> None:
+    rows = [row("plain", 0.1, seed, 1.0) for seed in range(2)]
+    rows += [dataclasses.replace(row("z-loss 1e-4", 0.1, seed, 1.0), log_z=0.75) for seed in range(2)]
+    assert "| z-loss 1e-4 | -0.25 (-0.25 to -0.25) |" in learning_rate_page(rows, 400).partition("## log Z")[2]
 
 
 def test_a_sweep_in_two_processes_has_the_same_bits() -> None:

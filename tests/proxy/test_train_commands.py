@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -126,7 +128,7 @@ def test_what_would_fail_later_fails_before_anything_is_written(
     tmp_path: Path, settings: list[str], message: str
 ) -> None:
     pairs = [part for setting in settings for part in ("--set", setting)]
-    assert message in refused("train", "--out", str(tmp_path / "run"), *SMALL, *pairs, status=1)
+    assert message in refused("train", "--out", str(tmp_path / "run"), *SMALL, *pairs)
     assert not (tmp_path / "run").exists()
 
 
@@ -158,7 +160,7 @@ def test_settings_in_a_file(tmp_path: Path) -> None:
 def test_a_file_that_holds_no_settings_is_told(tmp_path: Path, content: bytes, message: str) -> None:
     config = tmp_path / "config.json"
     config.write_bytes(content)
-    found = refused("train", "--out", str(tmp_path / "run"), "--config", str(config), status=1)
+    found = refused("train", "--out", str(tmp_path / "run"), "--config", str(config))
     assert f"{config}: " in found
     assert message in found
 
@@ -179,7 +181,7 @@ def test_wrong_usage(tmp_path: Path, arguments: list[str], message: str) -> None
 
 def test_a_nested_setting_too_deep_for_json_is_a_setting_that_cannot_be(tmp_path: Path) -> None:
     deep = "model.width=" + "[" * 100_000
-    assert "model.width: int is needed" in refused("train", "--out", str(tmp_path), "--set", deep, status=1)
+    assert "model.width: int is needed" in refused("train", "--out", str(tmp_path), "--set", deep)
 
 
 def test_the_metadata_tell_the_threads_and_a_resume_with_others_says_so(run: Path, tmp_path: Path) -> None:
@@ -200,6 +202,50 @@ def test_too_little_memory_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "not enough memory for batches of 2" in refused("train", "--out", str(tmp_path / "run"), *SMALL, status=1)
 
 
+@pytest.mark.parametrize(
+    "command", [["train", "--out"], ["resume", "RUN", "--steps", "2", "--out"], ["failures", "verify", "--folder"]]
+)
+def test_a_folder_that_cannot_be_written_into_is_refused_before_anything_is_trained(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    arguments = [str(whole) if part == "RUN" else part for part in command]
+    (tmp_path / "file").write_text("")
+    message = refused(*arguments, str(tmp_path / "file" / "deep"))
+    assert "file is a file; name another folder" in " ".join(message.split())
+    # Who runs the tests may be the one whom no permission stops.
+    monkeypatch.setattr(os, "access", lambda path, _: Path(path) != tmp_path)
+    message = refused(*arguments, str(tmp_path / "new" / "deep"))
+    assert "cannot be written into; name another folder" in " ".join(message.split())
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_disk_that_fills_up_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    message = refused("train", "--out", str(tmp_path / "run"), *SMALL, status=1)
+    assert message == f"{tmp_path / 'run'}: No space left on device; make room, or name another folder"
+
+
+def test_behind_a_damaged_checkpoint_the_last_whole_one_is_named(run: Path, tmp_path: Path) -> None:
+    def damage(step: str) -> None:
+        path = run / "checkpoints" / step / "checkpoint.json"
+        path.write_bytes(path.read_bytes().replace(b'"step": ', b'"step": 1'))
+
+    whole_one = run / "checkpoints" / "step-0000003"
+    damage("step-0000009")
+    damage("step-0000006")
+    for arguments in (["--out", str(tmp_path / "new")], []):
+        message = refused("resume", str(run), *arguments, status=1)
+        assert "step-0000009" in message
+        assert "changed since it was written" in message
+        assert message.endswith(f"the last whole one before it is {whole_one}")
+    assert told("resume", str(whole_one), "--out", str(tmp_path / "new"))["first_step"] == 4
+    damage("step-0000003")
+    assert refused("resume", str(run), status=1).endswith("resume from another checkpoint"), "there is none"
+
+
 def test_a_corpus_that_was_moved_or_changed(tmp_path: Path) -> None:
     from replay.proxy import text
 
@@ -212,7 +258,7 @@ def test_a_corpus_that_was_moved_or_changed(tmp_path: Path) -> None:
     told("train", "--out", out, "--corpus", str(corpus), "--set", "steps=3", *SMALL)
     moved = corpus.rename(tmp_path / "moved.txt")
     forget()
-    assert "No such file" in refused("resume", out, "--out", out, "--steps", "1", status=1)
+    assert "No such file" in refused("resume", out, "--out", out, "--steps", "1")
     assert told("resume", out, "--out", out, "--steps", "1", "--corpus", str(moved))["last_step"] == 4
     moved.write_text("another text. " * 100)
     forget()

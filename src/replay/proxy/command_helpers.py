@@ -7,15 +7,79 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
-from replay.errors import MissingProxyError
+from replay.errors import MissingProxyError, ReplayError
+from replay.proxy.settings import ConfigError
 
 Advance = Callable[..., None]
+Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs instead of text.")
 FOLDER = click.Path(path_type=Path, file_okay=False)
 FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+def _can_be_written(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
+    """Refuse a folder that is, or would be made in, one that cannot be written into."""
+    if path is None:
+        return None
+    there = next(above for above in (path, *path.absolute().parents) if os.path.lexists(above))
+    if not there.is_dir():
+        raise click.BadParameter(f"{there} is a file; name another folder")
+    if not os.access(there, os.R_OK | os.W_OK | os.X_OK):
+        raise click.BadParameter(f"{there} cannot be written into; name another folder")
+    return path
+
+
+def written_folder(*names: str, help: str, default: Path | None = None, required: bool = False) -> Option:
+    """The option of a folder that a command writes into, looked at before anything is trained."""
+    return click.option(
+        *names,
+        type=FOLDER,
+        help=help,
+        default=default,
+        show_default=default is not None,
+        required=required,
+        callback=_can_be_written,
+    )
+
+
+def known_failure(
+    _context: click.Context, _parameter: click.Parameter, value: str | tuple[str, ...] | None
+) -> str | tuple[str, ...] | None:
+    """Refuse a name, or one of several, that no failure of the catalogue has."""
+    if not value:
+        return value
+    needs_torch()
+    from replay.proxy.failures import UnknownFailureError, get
+
+    for name in (value,) if isinstance(value, str) else value:
+        try:
+            get(name)
+        except UnknownFailureError as error:
+            raise click.BadParameter(str(error)) from error
+    return value
+
+
+@contextmanager
+def settings_given() -> Iterator[None]:
+    """Settings that cannot be are wrong usage, wherever they prove to be so."""
+    try:
+        yield
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from error
+
+
+@contextmanager
+def writing_into(folder: Path) -> Iterator[None]:
+    """Tell in words when a folder takes no more: it is full, or was taken away meanwhile."""
+    try:
+        yield
+    except OSError as error:
+        where = folder if error.filename is None else error.filename
+        raise ReplayError(f"{where}: {error.strerror or error}; make room, or name another folder") from error
 
 
 def _folder_made(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:

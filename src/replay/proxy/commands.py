@@ -15,7 +15,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from replay.errors import ReplayError
-from replay.proxy.command_helpers import FILE, FOLDER, JSON, needs_torch, print_result, progress_bar
+from replay.proxy.command_helpers import (
+    FILE,
+    FOLDER,
+    JSON,
+    known_failure,
+    needs_torch,
+    print_result,
+    progress_bar,
+    settings_given,
+    writing_into,
+    written_folder,
+)
 from replay.proxy.config import ConfigError, ProxyConfig
 from replay.proxy.failure_commands import failures_group
 from replay.proxy.settings import MOST_STEPS
@@ -54,17 +65,19 @@ def _configured(config: ProxyConfig, pairs: Iterable[str]) -> ProxyConfig:
     """A config with settings changed, all at once, checked in the same way as one read from JSON."""
     values = config.to_dict()
     for name, value in _settings(pairs).items():
-        values = _deep(values, name.split("."), value)
+        values = _with(values, name.split("."), value)
     return ProxyConfig.from_dict(values)
 
 
-def _deep(values: dict[str, Any], path: Sequence[str], value: object) -> dict[str, Any]:
-    if len(path) == 1:
-        return {**values, path[0]: value}
-    inner = values.get(path[0])
-    if not isinstance(inner, dict):
-        raise ConfigError(f"no setting {'.'.join(path)}: {path[0]} has no parts")
-    return {**values, path[0]: _deep(inner, path[1:], value)}
+def _with(values: dict[str, Any], path: Sequence[str], value: object, depth: int = 0) -> dict[str, Any]:
+    """Settings with the one of a path, of which ``depth`` parts were gone already, changed."""
+    part = path[depth]
+    # A part that is not known is told, with what it may have meant, where the settings are checked.
+    if depth == len(path) - 1 or part not in values:
+        return {**values, part: value}
+    if not isinstance(values[part], dict):
+        raise ConfigError(f"no setting {'.'.join(path)}: {'.'.join(path[: depth + 1])} has no parts")
+    return {**values, part: _with(values[part], path, value, depth + 1)}
 
 
 def _starting_config(config_file: Path | None, failure: str | None, control: bool, seed: int | None) -> ProxyConfig:
@@ -108,13 +121,18 @@ def _shared_options(command: Command) -> Command:
 
 
 @proxy_commands.command("train")
-@click.option("--out", type=FOLDER, required=True, help="Folder for the run's logs and checkpoints: a new one.")
+@written_folder("--out", required=True, help="Folder for the run's logs and checkpoints: a new one.")
 @click.option("--config", "config_file", type=FILE, help="Settings as JSON (as in a run's run.json under config).")
-@click.option("--failure", help="Train a failure of the catalogue instead (see `replay proxy failures list`).")
+@click.option(
+    "--failure",
+    callback=known_failure,
+    help="Train a failure of the catalogue instead (see `replay proxy failures list`).",
+)
 @click.option("--control", is_flag=True, help="With --failure: the same run without the cause.")
 @click.option("--corpus", type=FILE, help="Train on the bytes of this file.")
 @click.option("--seed", type=click.IntRange(min=0), help="Another seed than 0, or than that of --config.")
 @_shared_options
+@settings_given()
 def train_command(
     out: Path,
     config_file: Path | None,
@@ -149,7 +167,7 @@ def train_command(
 
 @proxy_commands.command("resume")
 @click.argument("checkpoint", type=FOLDER)
-@click.option("--out", type=FOLDER, help="Folder to go on writing into; without it nothing is written.")
+@written_folder("--out", help="Folder to go on writing into; without it nothing is written.")
 @click.option(
     "--without",
     multiple=True,
@@ -161,6 +179,7 @@ def train_command(
 )
 @click.option("--corpus", type=FILE, help="Where the run's text is now, if it was moved.")
 @_shared_options
+@settings_given()
 def resume_command(
     checkpoint: Path,
     out: Path | None,
@@ -175,17 +194,19 @@ def resume_command(
     Without --out, show what leaving parts out does to the held-out loss, 50 steps on.
     """
     needs_torch()
-    from replay.proxy.runs import holds_run, last_checkpoint, made_otherwise
+    from replay.proxy.runs import holds_run, last_checkpoint, made_otherwise, naming_another
     from replay.proxy.training import Training
 
     folder = last_checkpoint(checkpoint)
     if out is None:
         _refuse_without_out({"--set": pairs, "--corpus": corpus, **_as_flags(options)})
-        _show_forgetting(folder, without, steps or 50, options["as_json"])
+        with naming_another(folder):
+            _show_forgetting(folder, without, steps or 50, options["as_json"])
         return
     if holds_run(out) and out.resolve() not in folder.resolve().parents:
         raise click.UsageError(f"{out} holds another run than that of {folder}: name another folder, or resume from it")
-    training = Training.resume(folder, without=without, corpus=None if corpus is None else str(corpus))
+    with naming_another(folder):
+        training = Training.resume(folder, without=without, corpus=None if corpus is None else str(corpus))
     config = _configured(training.config, pairs)
     training.adopt(config if steps is None else config.replace(steps=training.step + steps))
     if training.step >= training.config.steps:
@@ -249,7 +270,7 @@ def _train_and_tell(
     from replay.proxy.training import configure_runtime
 
     configure_runtime(threads)
-    with progress_bar("training", training.config.steps, training.step) as advance:
+    with progress_bar("training", training.config.steps, training.step) as advance, writing_into(out):
         summary = train(
             training,
             out,

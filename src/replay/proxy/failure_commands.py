@@ -7,7 +7,17 @@ from pathlib import Path
 
 import click
 
-from replay.proxy.command_helpers import DOCS, FOLDER, JOBS, JSON, needs_torch, print_result, progress_bar
+from replay.proxy.command_helpers import (
+    DOCS,
+    JOBS,
+    JSON,
+    known_failure,
+    needs_torch,
+    print_result,
+    progress_bar,
+    writing_into,
+    written_folder,
+)
 
 
 @click.group("failures")
@@ -29,7 +39,7 @@ def list_command(as_json: bool) -> None:
 
 
 @failures_group.command("show")
-@click.argument("name")
+@click.argument("name", callback=known_failure)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--around", type=click.IntRange(min=1), default=10, show_default=True, help="Steps before and behind.")
 @click.option("--control", is_flag=True, help="The same steps of the run without the cause.")
@@ -50,10 +60,10 @@ def show_command(name: str, seed: int, around: int, control: bool, docs: Path | 
 
 
 @failures_group.command("verify")
-@click.argument("names", nargs=-1)
+@click.argument("names", nargs=-1, callback=known_failure)
 @click.option("--seeds", type=click.IntRange(min=1), default=8, show_default=True, help="Fresh seeds a failure.")
 @click.option("--quick", is_flag=True, help="Only with and without the cause: no cures, no contrasts.")
-@click.option("--folder", type=FOLDER, default=Path("build/failures"), show_default=True, help="Results so far.")
+@written_folder("--folder", default=Path("build/failures"), help="Results so far.")
 @JOBS
 @DOCS
 @JSON
@@ -70,7 +80,7 @@ def verify_command(
 
     if docs is not None:
         whole_table(folder, about_to_run=planned(names, seeds, with_arms=not quick))
-    with progress_bar("verifying", 0) as advance:
+    with progress_bar("verifying", 0) as advance, writing_into(folder):
         results = verify(names, seeds, folder=folder, with_arms=not quick, jobs=jobs, progress=advance)
     if docs is not None:
         write_page(docs, markdown(whole_table(folder), torch.__version__))

@@ -96,6 +96,12 @@ def _swallowed(measured: Measured) -> list[str]:
     lines += ["", *table(head, ([name, *(f"{row.swallowed:.1%}" for row in rows)] for name, rows in by_format.items()))]
     lines += ["", "Of the way that 100 such updates should go, the part that the weights went that compute:", ""]
     lines += table(head, ([name, *(f"{row.arrived:.1%}" for row in rows)] for name, rows in by_format.items()))
+    lines += [
+        "",
+        "More than 100% is lost precision too: after each update a weight is rounded to the format's grid, to which "
+        "the update itself is rounded first; one of 0.6 gaps moves a weight by a whole gap, one of 0.4 gaps not at "
+        "all.",
+    ]
     return [*lines, ""]
 
 

@@ -13,21 +13,36 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection
 from typing import Any, ParamSpec, TypeVar
+
+from replay.errors import ReplayError
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class WorkerLostError(ReplayError, RuntimeError):
+    """One of the processes that work side by side is gone."""
+
+
 def run_all(function: Callable[..., R], tasks: Sequence[tuple[Any, ...]], jobs: int = 1) -> Iterator[R]:
-    """What a function of a module returns for each task, its arguments; in the order of the tasks."""
+    """What a function of a module returns for each task, its arguments; in the order of the tasks.
+
+    Raises:
+        WorkerLostError: a process was ended from outside.
+        Exception: what the function raises.
+    """
     if jobs == 1:
         yield from (function(*task) for task in tasks)
         return
-    with process_pool(jobs) as pool:
-        for future in [pool.submit(function, *task) for task in tasks]:
-            yield future.result()
+    try:
+        with process_pool(jobs) as pool:
+            for future in [pool.submit(function, *task) for task in tasks]:
+                yield future.result()
+    except BrokenProcessPool as error:
+        raise WorkerLostError("a process was ended from outside, as one that needs too much memory is") from error
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import json
 import math
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -15,7 +15,7 @@ from statistics import fmean
 import torch
 
 from replay.proxy import parameters
-from replay.proxy.checkpoint import MANIFEST, write_atomically
+from replay.proxy.checkpoint import MANIFEST, CheckpointError, read, write_atomically
 from replay.proxy.config import ConfigError
 from replay.proxy.data import batch_size_at, entropy_floor, training_batch
 from replay.proxy.hope import Hope
@@ -157,8 +157,38 @@ def holds_run(folder: Path) -> bool:
 
 def last_checkpoint(folder: Path) -> Path:
     """The checkpoint itself where the folder is one, else the one of the highest step of the run that it holds."""
-    found = sorted((folder / CHECKPOINTS).glob(f"step-*/{MANIFEST}"), key=lambda path: (len(path.parent.name), path))
-    return folder if (folder / MANIFEST).exists() or not found else found[-1].parent
+    found = _by_step(folder / CHECKPOINTS)
+    return folder if (folder / MANIFEST).exists() or not found else found[-1]
+
+
+def _by_step(folder: Path) -> list[Path]:
+    found = [path.parent for path in folder.glob(f"step-*/{MANIFEST}")]
+    return sorted(found, key=lambda path: (len(path.name), path))
+
+
+@contextlib.contextmanager
+def naming_another(folder: Path) -> Iterator[None]:
+    """Where a run's checkpoint proves to be damaged, name the last one before it that is whole.
+
+    Raises:
+        CheckpointError: as the body raised it, with that name where there is such a one.
+    """
+    try:
+        yield
+    except CheckpointError as error:
+        known = _by_step(folder.parent)
+        earlier = reversed(known[: known.index(folder)] if folder in known else [])
+        if _is_whole(folder) or (another := next(filter(_is_whole, earlier), None)) is None:
+            raise
+        raise CheckpointError(f"{error}; the last whole one before it is {another}") from error
+
+
+def _is_whole(folder: Path) -> bool:
+    try:
+        read(folder)
+    except CheckpointError:
+        return False
+    return True
 
 
 def made_otherwise(folder: Path, threads: int) -> str:

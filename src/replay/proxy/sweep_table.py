@@ -59,8 +59,15 @@ def learning_rate_page(rows: Sequence[SweepRow], steps: int) -> str:
     lines += by_rate(lambda variant, rate: mean_told(_less(groups[variant, rate], groups[base, rate])), others)
     lines += ["", "## Largest attention logit of a run", "", "Median over seeds (smallest to largest).", ""]
     lines += by_rate(lambda name, rate: range_told([row.attention_logit_max for row in groups[name, rate]]), variants)
-    lines += ["", "## log Z at the last step", "", "Mean over the last batch, nats; z-loss draws it to 0.", ""]
+    lines += ["", "## log Z at the last step", "", "Mean over the last batch, nats.", ""]
     lines += by_rate(lambda variant, rate: mean_told([row.log_z for row in groups[variant, rate]], 2), variants)
+    lines += [
+        "",
+        f"Less that of {base}, by seed. z-loss pulls log Z towards 0; how far it comes with its coefficient in so many "
+        "steps is told here:",
+        "",
+    ]
+    lines += by_rate(lambda variant, rate: mean_told(_log_z_less(groups[variant, rate], groups[base, rate]), 2), others)
     return joined(lines)
 
 
@@ -74,15 +81,20 @@ def palm_page(rows: Sequence[SweepRow], steps: int) -> str:
         f"replay proxy sweep --palm --seeds {len(seeds)} --steps {steps} --docs docs/proxy-palm-switches.md",
         _how(seeds),
         MECHANISM,
-        f"{_task(steps)} Each row changes the base in one respect (PaLM sections 2 and 5). The learning rate is given, "
-        "constant after the warm-up, and not tuned for each row: a difference is one at this learning rate.",
+        f"{_task(steps)} Each row makes one of PaLM's choices on the base (PaLM sections 2 and 5), with all settings "
+        "that go with it there; how many that are, and how many more parameters it makes than the base has, stands "
+        "beside it. A row of several settings, as Adafactor's with its schedule, decay and clip, says nothing of any "
+        "one of them; one of more parameters is no comparison at equal size. The learning rate is given, constant "
+        "after the warm-up but where a row says otherwise, and not tuned for each row: a difference is one at this "
+        "learning rate.",
     )
-    head = ["choice", "parameters", "learning rate", "final loss, nats", "less the base's, by seed"]
+    head = ["choice", "settings changed", "parameters", "learning rate", "final loss, nats", "less the base's, by seed"]
     head += ["largest attention logit", "log Z at the last step"]
     cells = [
         [
             group[0].variant,
-            f"{group[0].parameters:,}",
+            str(len(sweep.SWITCHES.get(group[0].variant, {}))),
+            _parameters(group[0].parameters, base[0].parameters),
             f"{group[0].learning_rate:g}",
             mean_told([row.loss for row in group]),
             mean_told(_less(group, base)) if group is not base else "",
@@ -123,6 +135,14 @@ def _groups(rows: Sequence[SweepRow]) -> dict[tuple[str, float], list[SweepRow]]
     for row in rows:
         groups.setdefault((row.variant, row.learning_rate), []).append(row)
     return groups
+
+
+def _parameters(count: int, base: int) -> str:
+    return f"{count:,}" if count == base else f"{count:,} ({count / base - 1:+.1%})"
+
+
+def _log_z_less(group: Group, base: Group) -> list[float]:
+    return [row.log_z - other.log_z for row, other in zip(group, base, strict=True)]
 
 
 def _less(group: Group, base: Group) -> list[float]:

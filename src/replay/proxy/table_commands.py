@@ -81,7 +81,7 @@ def checkpoints_command(seeds: int, before: int, steps: int, jobs: int, docs: Pa
 
 
 @click.command("precision")
-@click.option("--checkpoint", type=FOLDER, help="A proxy's checkpoint; without it a small run is trained first.")
+@click.option("--checkpoint", type=FOLDER, help="A checkpoint, or a run's folder; without it a small run is trained.")
 @click.option("--steps", type=click.IntRange(min=1), default=400, show_default=True, help="Steps of that run.")
 @DOCS
 @JSON
@@ -89,9 +89,14 @@ def precision_command(checkpoint: Path | None, steps: int, docs: Path | None, as
     """What fp16 and bf16 lose: range, sums, underflow, swallowed updates, the way of a loss scale."""
     needs_torch()
     from replay.proxy import numerics, numerics_table
+    from replay.proxy.runs import last_checkpoint, naming_another
     from replay.proxy.tables import write_page
 
-    measured = numerics.measure(checkpoint, steps)
+    if checkpoint is None:
+        measured = numerics.measure(None, steps)
+    else:
+        with naming_another(folder := last_checkpoint(checkpoint)):
+            measured = numerics.measure(folder)
     if docs is not None:
         write_page(docs, numerics_table.page(measured, None if checkpoint is None else str(checkpoint)))
     tables: dict[str, list[dict[str, Any]]] = {
