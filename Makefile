@@ -52,10 +52,12 @@ proxy-tables: .venv/installed
 	$(BIN)/replay precision --docs docs/proxy-precision.md
 
 # Speed and memory of ingestion beside other tools, into docs/performance.md; BENCH="--rows 100000" is a tenth of it.
+# Speed of the proxy's step beside a plain loop, into docs/proxy-speed.md.
 BENCH ?= --ten-million
 bench: .venv/installed
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group bench
 	$(BIN)/python benchmarks/ingestion.py $(BENCH)
+	$(BIN)/python benchmarks/proxy_step.py --docs docs/proxy-speed.md
 
 clean:
 	rm -rf .venv build dist $(STORE) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,7 +1,7 @@
 """Speed of a proxy step: against the core's own bound, against a plain eager loop, and with large logits.
 
-Run: ``python benchmarks/proxy_step.py [--quick]``. All figures are ratios taken in one run, alternating, on one thread,
-by CPU time, the best of several rounds; so that they mean the same on a busy machine.
+Run: ``python benchmarks/proxy_step.py [--quick] [--docs docs/proxy-speed.md]``. All figures are ratios taken in one
+run, alternating, on one thread, by CPU time, the best of several rounds; so that a busy machine slows all alike.
 
 1. A step with all telemetry, written into an event file, over the time that its matrix products would take at the
    speed of one large product; and how much of it a step without any telemetry saves.
@@ -16,9 +16,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
+import platform
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -27,6 +30,7 @@ from torch import Tensor, nn
 
 from replay.proxy import DataConfig, ModelConfig, OptimizerConfig, ProxyConfig, ScheduleConfig, data, model, parameters
 from replay.proxy.optimisation import Optimizer
+from replay.proxy.tables import joined, made_with, opening, table, write_page
 from replay.proxy.telemetry import EventFileLog
 from replay.proxy.training import Training, configure_runtime
 
@@ -38,6 +42,8 @@ CONFIG = ProxyConfig(
     schedule=ScheduleConfig(learning_rate=0.01),
 )
 """The model of the trial: 207k parameters, 1.43 GFLOP a step."""
+QUICK, WHOLE = 5, 20
+"""Rounds of a quick and of a whole measurement."""
 
 
 class Attention(nn.Module):
@@ -197,12 +203,39 @@ def logged(training: Training, log: EventFileLog) -> Callable[[], object]:
     return lambda: log.log(training.step, training.advance())
 
 
-def main() -> None:
-    """Measure and print one JSON object."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds")
-    quick = parser.parse_args().quick
-    configure_runtime()
+@dataclass(frozen=True)
+class Measured:
+    """``seconds``: CPU seconds of one step of each kind, and of one product of 512 x 512 matrices under "product".
+
+    ``flops``: of a step's matrix products. ``largest``: attention logit of the run with large ones.
+    """
+
+    seconds: dict[str, float]
+    flops: float
+    largest: float
+
+    @property
+    def over_bound(self) -> float:
+        """How many times as long a step takes as its products would at the speed of one large product."""
+        return self.seconds["proxy"] * (2 * 512**3 / self.seconds["product"]) / self.flops
+
+    @property
+    def telemetry(self) -> float:
+        """Share of a step that its telemetry takes."""
+        return 1 - self.seconds["bare"] / self.seconds["proxy"]
+
+    @property
+    def large_over_usual(self) -> float:
+        """A step with large logits over one without."""
+        return self.seconds["large"] / self.seconds["proxy"]
+
+    def over_plain(self, ours: str, plain: str) -> float:
+        """Steps per second over those of a plain loop."""
+        return self.seconds[plain] / self.seconds[ours]
+
+
+def measure(rounds: int, repeats: int = 5) -> Measured:
+    """Take all steps in turn, so often."""
     training, large = Training.start(CONFIG), with_large_logits()
     compiled = Training.start(CONFIG.replace(compiled=True))
     largest = large.advance()["attention_logit_max"]
@@ -220,29 +253,92 @@ def main() -> None:
                 "large": logged(large, third),
                 "product": lambda: a @ b,
             },
-            rounds=5 if quick else 20,
-            repeats=5,
+            rounds=rounds,
+            repeats=repeats,
         )
     flops = parameters.flops_per_sequence(CONFIG.model, CONFIG.model.context) * CONFIG.data.batch_size
-    bound = flops / (2 * 512**3 / seconds["product"])
-    print(
-        json.dumps(
-            {
-                "milliseconds": {name: round(1000 * value, 3) for name, value in seconds.items()},
-                "gflop_per_step": flops / 1e9,
-                "over_flop_bound": round(seconds["proxy"] / bound, 2),
-                "telemetry_share_of_step": round(1 - seconds["bare"] / seconds["proxy"], 3),
-                "steps_per_second_over_plain_loop": {
-                    f"{ours}, against {plain}": round(seconds[plain] / seconds[ours], 2)
-                    for ours in ("proxy", "compiled")
-                    for plain in ("plain", "plain, whole entropy")
-                },
-                "large_logits": largest,
-                "large_logits_over_usual": round(seconds["large"] / seconds["proxy"], 2),
+    return Measured(seconds, flops, largest)
+
+
+def as_json(measured: Measured) -> str:
+    """All figures as one JSON object."""
+    return json.dumps(
+        {
+            "milliseconds": {name: round(1000 * value, 3) for name, value in measured.seconds.items()},
+            "gflop_per_step": measured.flops / 1e9,
+            "over_flop_bound": round(measured.over_bound, 2),
+            "telemetry_share_of_step": round(measured.telemetry, 3),
+            "steps_per_second_over_plain_loop": {
+                f"{ours}, against {plain}": round(measured.over_plain(ours, plain), 2)
+                for ours in ("proxy", "compiled")
+                for plain in ("plain", "plain, whole entropy")
             },
-            indent=1,
-        )
+            "large_logits": measured.largest,
+            "large_logits_over_usual": round(measured.large_over_usual, 2),
+        },
+        indent=1,
     )
+
+
+def page(measured: Measured, rounds: int) -> str:
+    """The figures as docs/proxy-speed.md."""
+    c, milliseconds = CONFIG.model, {name: f"{1000 * value:.2f}" for name, value in measured.seconds.items()}
+    load = f", load {os.getloadavg()[0]:.1f} at the end" if hasattr(os, "getloadavg") else ""
+    lines = opening(
+        "Speed of a proxy's step",
+        f"python benchmarks/proxy_step.py{' --quick' if rounds == QUICK else ''} --docs docs/proxy-speed.md",
+        f"{made_with()}; {platform.machine()}, {os.cpu_count()} cores, {platform.system()}{load}. All steps were taken "
+        f"in one run, in turn, so that a busy machine slows all alike; CPU time, the least of {rounds} rounds.",
+        f"The model: {c.depth} pre-LN layers of width {c.width}, {c.heads} heads, {CONFIG.data.batch_size} sequences "
+        f"of {c.context} symbols a step; {parameters.parameter_count(c):,} parameters, {measured.flops / 1e9:.2f} "
+        "GFLOP a step in matrix products. Every step but the bare one observes itself and is written into an event "
+        "file; the plain loops keep theirs in memory.",
+    )
+    told = {
+        "proxy": "the proxy, as written",
+        "compiled": "the proxy, compiled",
+        "bare": "the proxy's arithmetic, nothing observed",
+        "plain": "a plain eager loop that logs the same signals",
+        "plain, whole entropy": "a plain eager loop that also takes attention entropy of the whole batch",
+        "large": f"the proxy, attention logits up to {measured.largest:,.0f}",
+    }
+    lines += ["", "## One step", ""]
+    lines += table(["step", "ms of CPU time"], ([words, milliseconds[name]] for name, words in told.items()))
+    lines += ["", "## What they come to", ""]
+    lines += table(
+        ["ratio", "value"],
+        [
+            ["a step with all telemetry over the bound of its matrix products", f"{measured.over_bound:.2f}"],
+            ["telemetry's share of a step", f"{measured.telemetry:.1%}"],
+            *(
+                [f"steps per second, {told[ours]}, over {told[plain]}", f"{measured.over_plain(ours, plain):.2f}"]
+                for ours in ("proxy", "compiled")
+                for plain in ("plain", "plain, whole entropy")
+            ),
+            ["a step with large attention logits over the usual one", f"{measured.large_over_usual:.2f}"],
+        ],
+    )
+    lines += [
+        "",
+        "The bound: as long as the step's matrix products would take at the speed of one product of two 512 x 512 "
+        "matrices, on the same thread in the same run. The plain loop is one in the manner of nanoGPT: modules, "
+        "cross-entropy and AdamW by torch, signals read a tensor at a time.",
+    ]
+    return joined(lines)
+
+
+def main() -> None:
+    """Measure, print one JSON object, and write the page where one is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer rounds")
+    parser.add_argument("--docs", type=Path, help="write the figures into this file, as a page of markdown")
+    options = parser.parse_args()
+    configure_runtime()
+    rounds = QUICK if options.quick else WHOLE
+    measured = measure(rounds)
+    print(as_json(measured))
+    if options.docs is not None:
+        write_page(options.docs, page(measured, rounds))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,63 @@
+"""The page of a step's speed: its ratios are those of the measured times, and it says what wrote it."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+SECONDS = {
+    "proxy": 0.025,
+    "compiled": 0.020,
+    "bare": 0.024,
+    "plain": 0.035,
+    "plain, whole entropy": 0.040,
+    "large": 0.026,
+    "product": 0.0025,
+}
+
+
+@pytest.fixture(scope="module")
+def benchmark(root: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("proxy_step", root / "benchmarks" / "proxy_step.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["proxy_step"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_its_ratios_are_those_of_the_times(benchmark: ModuleType) -> None:
+    # A product of 2 x 512^3 operations in 2.5 ms; a step of five such products is bound by 12.5 ms.
+    page = benchmark.page(benchmark.Measured(SECONDS, flops=5 * 2 * 512**3, largest=1326.7), 20)
+    value = {line.split(" | ")[0].removeprefix("| "): line.split(" | ")[1].removesuffix(" |") for line in table(page)}
+    assert value["a step with all telemetry over the bound of its matrix products"] == "2.00"
+    assert value["telemetry's share of a step"] == "4.0%"
+    assert [text for name, text in value.items() if name.startswith("steps per second")] == [
+        "1.40",
+        "1.60",
+        "1.75",
+        "2.00",
+    ]
+    assert value["a step with large attention logits over the usual one"] == "1.04"
+    assert "| the proxy, attention logits up to 1,327 | 26.00 |" in page
+
+
+def table(page: str) -> list[str]:
+    return [line for line in page.partition("## What they come to")[2].split("\n") if line.startswith("| ")]
+
+
+@pytest.mark.parametrize(("rounds", "option"), [(20, ""), (5, " --quick")])
+def test_it_says_what_wrote_it(benchmark: ModuleType, rounds: int, option: str) -> None:
+    page = benchmark.page(benchmark.Measured(SECONDS, 1e9, 1000.0), rounds)
+    assert f"Written by `python benchmarks/proxy_step.py{option} --docs docs/proxy-speed.md`" in page
+    assert f"the least of {rounds} rounds" in page
+
+
+def test_the_plain_loop_logs_what_it_is_measured_with(benchmark: ModuleType) -> None:
+    signals = benchmark.plain_loop(entropy_of=2)()
+    assert {"loss", "grad_norm", "log_z", "param_norm", "update_rms", "entropy/3", "logit/0"} <= set(signals)
