@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import math
 import re
 import shlex
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from click.testing import CliRunner
 
 from replay.cli import replay as command_line
@@ -74,6 +76,18 @@ def test_a_page_is_the_same_each_time_also_in_two_processes(name: str, tmp_path:
     assert not re.search(r"\bms\b|seconds|\d+ s\b", first), "times differ from one time to the next"
 
 
+def sums_as_on_the_documents_machine() -> str:
+    """A hash of what torch makes of sums whose rounding differs between processors and libraries; no code of ours."""
+    x = torch.randn(64, 64, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    weight = torch.randn(64, 64, generator=torch.Generator().manual_seed(1)) / 8
+    y = x
+    for _ in range(50):
+        y = torch.nn.functional.gelu(y @ weight).softmax(dim=-1) + x
+    y.square().sum().backward()  # type: ignore[no-untyped-call]
+    assert x.grad is not None
+    return hashlib.sha256(x.grad.numpy().tobytes()).hexdigest()[:16]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["vital-signs", "precision"])
 def test_the_documents_are_what_their_commands_write(name: str, root: Path, tmp_path: Path) -> None:
@@ -81,8 +95,8 @@ def test_the_documents_are_what_their_commands_write(name: str, root: Path, tmp_
     if not document.exists():
         pytest.skip(f"{document.name} has not been made: make proxy-tables")
     text = document.read_text(encoding="utf-8")
-    if made_with() not in text:
-        pytest.skip(f"{document.name} was made with another torch or on another kind of processor")
+    if made_with() not in text or sums_as_on_the_documents_machine() != "1e19fa1fb7239047":
+        pytest.skip(f"{document.name} was made with another torch or on another processor")
     found = re.search(r"Written by `replay (.*) --docs \S+`", text)
     assert found is not None
     assert written(found[1], tmp_path / "page.md") == text
