@@ -336,17 +336,17 @@ class TestCopies:
         assert statuses(store, "bucket://a.log") in ({"a.log": "unchanged"}, {"a.log": "extended"})
         assert len(store.scalars("a")) == 40_010
 
-    def test_what_is_replaced_while_it_is_copied_is_copied_again(self, bucket: Bucket, store: EventStore) -> None:
+    @pytest.mark.parametrize("tells_versions", [True, False])
+    def test_what_is_replaced_while_it_is_copied_is_copied_again(
+        self, bucket: Bucket, store: EventStore, tells_versions: bool
+    ) -> None:
+        Bucket.tells = tells_versions
         bucket.pipe_file("/a.log", toy.log(*toy.losses(0, 20_000)).encode())
         Bucket.while_read.append(
             lambda: bucket.pipe_file("/a.log", toy.log(*toy.losses(0, 40_000, tag="other")).encode())
         )
         assert statuses(store, "bucket://a.log") == {"a.log": "ingested"}
         assert set(store.tags("a")["tag"]) == {"other"}, "never the beginning of one and the end of another"
-
-    def test_so_it_is_where_the_file_system_tells_no_versions(self, bucket: Bucket, store: EventStore) -> None:
-        Bucket.tells = False
-        self.test_what_is_replaced_while_it_is_copied_is_copied_again(bucket, store)
 
     def test_what_is_cut_while_it_is_copied_is_copied_again(self, bucket: Bucket, store: EventStore) -> None:
         Bucket.tells = False
