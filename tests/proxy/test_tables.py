@@ -83,6 +83,8 @@ def sums_as_on_the_documents_machine() -> str:
     y = x
     for _ in range(50):
         y = torch.nn.functional.gelu(y @ weight).softmax(dim=-1) + x
+        if torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+            y = y + torch.ops.mkldnn._linear_pointwise(y.detach(), weight, None, "none", [], "")
     y.square().sum().backward()  # type: ignore[no-untyped-call]
     assert x.grad is not None
     return hashlib.sha256(x.grad.numpy().tobytes()).hexdigest()[:16]
@@ -95,7 +97,7 @@ def test_the_documents_are_what_their_commands_write(name: str, root: Path, tmp_
     if not document.exists():
         pytest.skip(f"{document.name} has not been made: make proxy-tables")
     text = document.read_text(encoding="utf-8")
-    if made_with() not in text or sums_as_on_the_documents_machine() != "1e19fa1fb7239047":
+    if made_with() not in text or sums_as_on_the_documents_machine() != "a59d131a3de12ce5":
         pytest.skip(f"{document.name} was made with another torch or on another processor")
     found = re.search(r"Written by `replay (.*) --docs \S+`", text)
     assert found is not None

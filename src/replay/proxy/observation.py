@@ -78,7 +78,7 @@ class Observer:
         seen["attention_logit_max"] = torch.stack(observed.attention_logit_max).max()
         seen["attention_entropy"] = torch.stack(observed.attention_entropy).mean()
         seen["activation_norm"] = observed.activation_norm[-1]
-        squares = self.vector.mean_square(self.vector.gradient) * self.vector.lengths
+        squares = self.vector.norms(self.vector.gradient).square()
         norms = torch.where(self._members, squares, 0.0).sum(dim=1).sqrt()
         seen |= {f"grad_norm/{group}": norms[i] for i, group in enumerate(self.groups)}
         seen["embedding_grad_share"] = squares[self.vector.names.index("embedding.token")].sqrt() / squares.sum().sqrt()

@@ -48,7 +48,8 @@ class ParameterVector:
     def __init__(self, tensors: Mapping[str, Tensor]) -> None:
         self.names = list(tensors)
         self.shapes = [tuple(tensor.shape) for tensor in tensors.values()]
-        self.lengths = torch.tensor([tensor.numel() for tensor in tensors.values()])
+        self._sizes = [tensor.numel() for tensor in tensors.values()]
+        self.lengths = torch.tensor(self._sizes)
         self.values = torch.cat([tensor.detach().float().reshape(-1) for tensor in tensors.values()])
         self.gradient = torch.zeros_like(self.values)
         self.named = dict(zip(self.names, self.views(self.values), strict=True))
@@ -58,18 +59,16 @@ class ParameterVector:
 
     def views(self, vector: Tensor) -> list[Tensor]:
         """A vector [parameters] as one view a tensor, in its shape."""
-        parts = torch.split(vector, self.lengths.tolist())
+        parts = torch.split(vector, self._sizes)
         return [part.view(shape) for part, shape in zip(parts, self.shapes, strict=True)]
 
-    def mean_square(self, vector: Tensor) -> Tensor:
-        """Mean of the squares of each tensor's part of a vector, [tensors]."""
-        return self.mean(vector.square())
+    def norms(self, vector: Tensor) -> Tensor:
+        """L2 norm of each tensor's part of a vector, [tensors]."""
+        return torch.stack(torch._foreach_norm(torch.split(vector, self._sizes)))
 
-    def mean(self, vector: Tensor) -> Tensor:
-        """Mean of each tensor's part of a vector, [tensors]."""
-        sums: Tensor = torch.segment_reduce(vector, "sum", lengths=self.lengths)
-        means: Tensor = sums / self.lengths
-        return means
+    def root_mean_square(self, vector: Tensor) -> Tensor:
+        """RMS of each tensor's part of a vector, [tensors]."""
+        return self.norms(vector) / self.lengths.sqrt()
 
     def spread(self, per_tensor: Tensor) -> Tensor:
         """[tensors] -> [parameters]: each tensor's number at each of its elements."""
@@ -125,7 +124,7 @@ class Optimizer(torch.optim.Optimizer):
         update = self._momentum() if c.name == "sgd" else self._adaptive()
         if c.parameter_scaling:
             # Adafactor section 8; the floor lets tensors that start at zero move at all.
-            update = update * vector.spread(vector.mean_square(vector.values).sqrt().clamp(min=1e-3))
+            update = update * vector.spread(vector.root_mean_square(vector.values).clamp(min=1e-3))
         update = update.mul_(self.rate)
         self._decay()
         vector.values.sub_(update)
@@ -146,17 +145,20 @@ class Optimizer(torch.optim.Optimizer):
             second = self._factored(second)
         # With beta2 = 1 - step^-p the first step overwrites v, and there is no bias to correct.
         correction2 = 1.0 if c.beta2_power > 0 else 1.0 - c.beta2**self.updates
-        debiased = second / correction2
-        self.second_moment_lag = lag = self.lag(gradient, debiased)
+        root = (second / correction2).sqrt_()
+        self.second_moment_lag = lag = self.lag(gradient, root)
         first = self.moments["first"].lerp_(gradient, 1.0 - c.beta1)
-        update = (first / (1.0 - c.beta1**self.updates)).div_(debiased.sqrt_().add_(c.epsilon))
+        update = (first / (1.0 - c.beta1**self.updates)).div_(root.add_(c.epsilon))
         if c.update_clip > 0:
             update.div_(self.vector.spread((lag / c.update_clip).clamp(min=1.0)))
         return update
 
-    def lag(self, gradient: Tensor, second: Tensor) -> Tensor:
-        """RMS over each tensor of g / sqrt(v), from [parameters] both, [tensors] (Wortsman et al. 2023 section 3.4)."""
-        return self.vector.mean(gradient.square() / second.clamp(min=self.config.epsilon**2)).sqrt()
+    def lag(self, gradient: Tensor, root: Tensor) -> Tensor:
+        """RMS over each tensor of g / sqrt(v), [tensors] (Wortsman et al. 2023 section 3.4).
+
+        ``gradient``: g, and ``root``: sqrt(v), both [parameters].
+        """
+        return self.vector.root_mean_square(gradient / root.clamp(min=self.config.epsilon))
 
     def _factored(self, squares: Tensor) -> Tensor:
         """Squares [parameters], matrices replaced by (row means x column means) / mean (Adafactor section 3)."""
