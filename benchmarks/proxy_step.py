@@ -8,8 +8,8 @@ run, alternating, on one thread, by CPU time, the best of several rounds; so tha
    telemetry saves.
 2. The same step, as written, compiled, and with its products by the library that the plain loop uses, against a loop
    in the manner of nanoGPT: modules, cross-entropy, AdamW by torch, the same signals logged a tensor at a time; same
-   model, same data. Attention entropy is taken of as many sequences as the proxy takes, and for comparison of the whole batch,
-   as a loop that spares nothing would have it.
+   model, same data. Attention entropy is taken of as many sequences as the proxy takes, and for comparison of the
+   whole batch, as a loop that spares nothing would have it.
 3. The step with attention logits in the thousands against the step as initialised.
 """
 
