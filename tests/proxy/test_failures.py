@@ -14,13 +14,13 @@ from click.testing import CliRunner
 
 from replay.cli import replay as command_line
 from replay.proxy import failure_table, failures, verification
-from replay.proxy.assessment import assess, code_digest, definition_hash, lead_order, order_holds, run_plan
+from replay.proxy.assessment import assess, code_digest, definition_hash, lead_order, rival_sign, run_plan
 from replay.proxy.catalogue import states
 from replay.proxy.checkpoint import Checkpoint
 from replay.proxy.config import Fault, ProxyConfig
 from replay.proxy.data import training_batch
 from replay.proxy.failure import (
-    LOSS,
+    LOSS_SIGNS,
     Arm,
     Case,
     Failure,
@@ -59,7 +59,7 @@ def test_eleven_failures_each_with_its_source_and_its_search() -> None:
 @pytest.mark.parametrize("failure", failures.CATALOGUE.values(), ids=lambda failure: failure.name)
 def test_each_failure_has_a_leading_sign_and_the_losss_own_to_compare_it_with(failure: Failure) -> None:
     assert failure.signs[0].signal == failure.leading_signal
-    assert LOSS in failure.signs
+    assert set(LOSS_SIGNS) <= set(failure.signs)
     assert failure.leading_signal != "loss"
     assert len({arm.name for arm in failure.arms} | {WITH, WITHOUT}) == len(failure.arms) + 2
 
@@ -241,7 +241,7 @@ def test_a_harm_measured_behind_the_update_is_dated_by_the_step_whose_loss_can_s
     loss, harm, norm = [1.0] * 100 + [4.0] * 5, [1.0] * 99 + [4.0] * 6, [1.0] * 99 + [7.0] * 6
     found = assess(failure, WITH, 1, trace(moment=100, loss=loss, held_out=harm, grad_norm=norm))
     assert found.wrong_at == 101
-    assert list(found.leads.values()) == [1, 0]
+    assert list(found.leads.values()) == [1, 0, 0, 0]
 
 
 def test_the_early_state_meets_the_batch_of_the_late_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -310,8 +310,8 @@ def test_leads_are_counted_within_the_window_and_alarms_outside() -> None:
     norm[50] = norm[97] = norm[98] = 7.0
     found = assess(failure, WITH, 1, trace(loss=loss, grad_norm=norm))
     assert found.wrong_at == 101
-    assert list(found.leads.values()) == [3, 0]
-    assert list(found.alarms.values()) == [1, 0]
+    assert list(found.leads.values()) == [3, 0, 0, 0]
+    assert list(found.alarms.values()) == [1, 0, 0, 0]
     assert found.quiet == 101 - 10 - 20
 
 
@@ -325,31 +325,46 @@ def test_nothing_before_the_cause_is_a_lead() -> None:
     assert found.alarms[str(failure.signs[0])] == 1
 
 
-def test_a_lead_is_told_against_the_other_signals_and_the_losss_own_sign() -> None:
-    failure = failure_of_a_few_steps()
+def test_a_lead_is_told_against_the_losss_own_sign() -> None:
+    failure, (dull, _, keen) = failure_of_a_few_steps(), LOSS_SIGNS
 
-    def order(norm_at: int | None, loss_at: int) -> tuple[str, bool]:
+    def order(norm_at: int | None, loss_at: int, rival: Sign = dull, size: float = 0.03) -> str:
         loss, norm = [0.01] * 100 + [9.0] * 10, [1.0] * 110
-        loss[loss_at - 1] = 0.03
+        loss[loss_at - 1] = size
         if norm_at is not None:
             norm[norm_at - 1] = 7.0
-        found = assess(failure, WITH, 1, trace(loss=loss, grad_norm=norm))
-        return lead_order(failure, found), order_holds(failure, found)
+        return lead_order(failure, assess(failure, WITH, 1, trace(loss=loss, grad_norm=norm)), rival)
 
-    assert order(98, 99) == ("first", True)
-    assert order(98, 98) == ("same step", False)
-    assert order(99, 98) == ("later", False)
-    assert order(None, 98) == ("later", False)
-    failure = dataclasses.replace(failure, leads_loss=False)
-    assert [order(at, 98)[1] for at in (97, 98, 99, None)] == [True, True, False, False]
+    assert order(98, 99) == "ahead"
+    assert order(98, 98) == "same step"
+    assert order(99, 98) == "behind"
+    assert order(None, 98) == "not seen"
+    assert order(98, 96, dull, size=0.014) == "ahead", "too little for two medians"
+    assert order(98, 96, keen, size=0.014) == "behind"
 
 
-def test_a_sign_at_the_step_of_the_failure_is_no_lead() -> None:
+def test_a_sign_that_the_loss_shows_nothing_of_is_alone() -> None:
     failure = failure_of_a_few_steps()
-    norm = [1.0] * 100 + [7.0] * 10
-    found = assess(failure, WITH, 1, trace(loss=[5.0] * 100 + [9.0] * 10, grad_norm=norm))
-    assert found.leads == {str(failure.signs[0]): 0, str(LOSS): None}
-    assert not order_holds(failure, found)
+    found = assess(failure, WITH, 1, trace(loss=[5.0] * 100 + [6.0] * 10, grad_norm=[1.0] * 95 + [7.0] * 15))
+    assert found.leads == {str(failure.signs[0]): 5} | {str(sign): None for sign in LOSS_SIGNS}
+    assert {lead_order(failure, found, sign) for sign in LOSS_SIGNS} == {"alone"}
+
+
+def test_the_rival_is_the_keenest_loss_sign_that_is_as_quiet_as_the_leading_one() -> None:
+    failure = failure_of_a_few_steps()
+
+    def rival(norms: int, *losses: float) -> Sign:
+        loss, norm = [0.01] * 110, [1.0] * 110
+        norm[40 : 40 + norms] = [7.0] * norms
+        loss[60 : 60 + len(losses)] = [0.01 * size for size in losses]
+        return rival_sign(failure, [assess(failure, WITHOUT, 1, trace(loss=loss, grad_norm=norm))])
+
+    assert rival(0) == LOSS_SIGNS[2]
+    assert rival(2, 1.3, 1.3) == LOSS_SIGNS[2]
+    assert rival(1, 1.3, 1.3) == LOSS_SIGNS[1]
+    assert rival(1, 1.3, 1.6) == LOSS_SIGNS[1]
+    assert rival(1, 1.6, 1.6) == LOSS_SIGNS[0]
+    assert rival(0, 3.0) == LOSS_SIGNS[0], "none is as quiet"
 
 
 # -- Verification ----------------------------------------------------------------------------------------------------
@@ -373,7 +388,7 @@ def failure_of_a_few_steps() -> Failure:
         criterion="loss above 5",
         case=case,
         judge=exceeds("loss", 5.0),
-        signs=(Sign("grad_norm", "above", 6.0), LOSS),
+        signs=(Sign("grad_norm", "above", 6.0), *LOSS_SIGNS),
         window=10,
         arms=(Arm("never flipped", settings={"faults": ()}),),
         search="none",
@@ -405,15 +420,15 @@ def test_a_verification_goes_on_where_it_stopped(
     with monkeypatch.context() as patched:
         patched.setattr(verification, "run_plan", never)
         assert repr(verify(seeds=2, folder=tmp_path)) == repr(first)
-    written = tmp_path / short_catalogue.name / "without-1001.json"
+    written = tmp_path / short_catalogue.name / "without-5001.json"
     stale = json.loads(written.read_text()) | {"definition": "older", "final": 77.0}
     written.write_text(json.dumps(stale))
-    assert run_one(short_catalogue.name, WITHOUT, 1001, str(tmp_path)).final < 77.0
+    assert run_one(short_catalogue.name, WITHOUT, 5001, str(tmp_path)).final < 77.0
     whole = json.loads(written.read_text())
     part = {name: value for name, value in whole.items() if name != "peak"}
     for damaged in ("{", "[]", "7", json.dumps(part), json.dumps(whole | {"more": 1}), json.dumps(whole | {"seed": 5})):
         written.write_text(damaged)
-        assert run_one(short_catalogue.name, WITHOUT, 1001, str(tmp_path)).final < 77.0
+        assert run_one(short_catalogue.name, WITHOUT, 5001, str(tmp_path)).final < 77.0
         assert json.loads(written.read_text()) == whole
 
 
@@ -462,7 +477,7 @@ def test_the_table_counts_and_judges(tmp_path: Path, short_catalogue: Failure) -
     assert [(row.kind, row.wrong, row.seeds) for row in rows] == [("cause", 8, 8), ("control", 0, 8)]
     assert all(row.final == pytest.approx(3.7, abs=0.5) for row in rows if row.kind == "control")
     assert status(short_catalogue, rows) == "reproduced"
-    assert len(sign_lines(short_catalogue, many)) == 2
+    assert len(sign_lines(short_catalogue, many)) == 4
 
 
 def test_false_alarms_are_told_apart_by_the_run_they_were_seen_in() -> None:
@@ -476,8 +491,8 @@ def test_false_alarms_are_told_apart_by_the_run_they_were_seen_in() -> None:
         "grad_norm above 6: not seen in any of 1; 3 of 90 quiet steps of runs without the cause; "
         "2 of 90 quiet steps of runs with it that stayed well; 1 of 71 quiet steps of runs that went wrong"
     )
-    assert "claimed ahead of the loss's own sign (seen in 1) and the failure: holds in 0 of 1" in (
-        failure_table.order_line(failure, results)
+    assert failure_table.order_line(failure, results) == (
+        "grad_norm above 6, told against loss above 1.25 medians of the last 100 steps: not seen in 1 of 1"
     )
 
 

@@ -8,7 +8,7 @@ import hashlib
 import inspect
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from replay.proxy.failure import LOSS, Arm, Failure, Plan, Trace, first_step, moving_mean
+from replay.proxy.failure import LOSS_SIGNS, Arm, Failure, Plan, Sign, Trace, first_step, moving_mean
 from replay.proxy.recipes import CONVERGED_LOSS
 from replay.proxy.training import Training
 
@@ -24,7 +24,7 @@ _DECIDE = ("training", "failure", "recipes", "assessment")
 _PROSE = {
     "Failure": {
         *("title", "source", "mechanism", "settings", "signature", "leading_signal", "criterion", "search"),
-        *("leads_loss", "harmless", "lead_note"),
+        *("harmless", "lead_note"),
     },
     "Arm": {"source"},
 }
@@ -54,11 +54,12 @@ class Result:
 
 @functools.cache
 def code_digest() -> str:
-    """SHA-256 of the code that decides a run's bits and how it is judged, and of torch's and numpy's versions.
+    """SHA-256 of what decides a run's bits and how it is judged: code, torch and numpy, the processor's instructions.
 
-    It is that of all modules that training and judging import. Comments and docstrings do not count.
+    The code is that of all modules that training and judging import. Comments and docstrings do not count.
     """
-    digest = hashlib.sha256(f"{torch.__version__} {np.__version__}".encode())
+    instructions = torch.backends.cpu.get_cpu_capability()
+    digest = hashlib.sha256(f"{torch.__version__} {np.__version__} {instructions}".encode())
     folder, known, left = Path(__file__).parent, set[str](), list(_DECIDE)
     while left:
         name = left.pop()
@@ -168,30 +169,32 @@ def assess(failure: Failure, arm: str, seed: int, trace: Trace) -> Result:
     )
 
 
-def lead_order(failure: Failure, result: Result) -> Literal["first", "same step", "later"]:
-    """Whether the leading signal's first sign came before those of all other signals."""
-    leading, others = -1, -1
-    for sign in failure.signs:
-        lead = result.leads.get(str(sign))
-        if sign.signal == failure.leading_signal:
-            leading = max(leading, -1 if lead is None else lead)
-        else:
-            others = max(others, -1 if lead is None else lead)
-    if leading > others:
-        return "first"
-    return "same step" if leading == others >= 0 else "later"
+def rival_sign(failure: Failure, results: Sequence[Result]) -> Sign:
+    """The loss's own sign that the lead of the leading one is told against.
 
-
-def order_holds(failure: Failure, result: Result) -> bool:
-    """Whether a run that went wrong shows the order that its failure claims (:attr:`Failure.leads_loss`).
-
-    The leading signal's first sign came before the loss's own and before the run went wrong; or, where that is not
-    claimed, not behind them.
+    It is the keenest that gives no more false alarms than that one in these results: a sign must not lead because
+    another was made dull. Where none is as quiet, it is the dullest.
     """
-    leads = [result.leads.get(str(sign)) for sign in failure.signs if sign.signal == failure.leading_signal]
-    told = [lead for lead in leads if lead is not None]
-    against = max(result.leads.get(str(LOSS)) or 0, 0)
-    return bool(told) and (max(told) > against if failure.leads_loss else max(told) >= against)
+
+    def alarms(sign: Sign) -> int:
+        return sum(result.alarms.get(str(sign), 0) for result in results)
+
+    as_quiet = [sign for sign in LOSS_SIGNS if alarms(sign) <= alarms(failure.signs[0])]
+    return as_quiet[-1] if as_quiet else LOSS_SIGNS[0]
+
+
+Order = Literal["ahead", "same step", "behind", "alone", "not seen"]
+"""Where a leading sign stands beside its rival; "alone" where the loss showed nothing up to the failure."""
+
+
+def lead_order(failure: Failure, result: Result, rival: Sign) -> Order:
+    """Whether the leading sign of a run that went wrong came before the loss's own."""
+    lead, other = (result.leads.get(str(sign)) for sign in (failure.signs[0], rival))
+    if lead is None:
+        return "not seen"
+    if other is None:
+        return "alone"
+    return "ahead" if lead > other else "same step" if lead == other else "behind"
 
 
 def _peak(failure: Failure, trace: Trace) -> float:

@@ -13,12 +13,12 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
+from replay.proxy.ramps import Ramp
 from replay.proxy.settings import (
-    LARGEST_NUMBER,
-    MOST_STEPS,
     ConfigError,
     build,
     plain,
+    read_json,
     require,
     require_choice,
     require_known_fields,
@@ -45,35 +45,6 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ramp:
-    """A value that goes from ``before`` to ``after`` in a straight line over ``length`` positions from ``start`` on.
-
-    Positions are batches for what belongs to the data (shares, batch sizes), steps for what belongs to the training.
-    ``length`` 0 is a jump.
-    """
-
-    before: float
-    after: float
-    start: int
-    length: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("before", "after"):
-            value = getattr(self, name)
-            require(abs(value) <= LARGEST_NUMBER, f"a ramp's {name} must be a number up to 1e38, not {shown(value)}")
-        require_whole("a ramp's start", self.start, -MOST_STEPS)
-        require_whole("a ramp's length", self.length, 0)
-
-    def at(self, position: int) -> float:
-        """The value at one position; a jump has already happened at ``start``."""
-        if position >= self.start + self.length:
-            return self.after
-        if position < self.start:
-            return self.before
-        return self.before + (self.after - self.before) * (position - self.start) / self.length
-
-
 # Bounds of what is taken for a proxy; what they are together for a machine is ProxyConfig._require_room's matter.
 _LARGEST_MODEL = {"vocabulary": 2**20, "context": 2**16, "width": 2**16, "depth": 2**10, "heads": 2**16}
 _LARGEST_BATCH = 2**20
@@ -95,14 +66,14 @@ class ModelConfig:
     ``kv_heads``: 0 means one key and value head for each query head; 1 is multi-query attention (Shazeer 2019, PaLM
     section 2). ``hidden``: width of the feed-forward layer; 0 means 4 x width. ``qk_norm``: normalise queries and keys
     (Dehghani et al. 2023, section 2). ``z_loss``: weight of the squared log-partition (PaLM section 5; 1e-4 there).
-    ``embedding_grad_scale``: GLM-130B's alpha (its section on training stability), or ``embedding_grad_ramp`` to change
-    it over steps.
+    ``embedding_grad_scale``: GLM-130B's alpha (its section on training stability), or ``embedding_grad_ramp``, which
+    wins over it, to change it over steps.
     ``embedding_norm``: layer norm after the embedding (BLOOM section 3.2.3). ``logit_scale``: factor on the logits
     (PaLM: 1/sqrt(width), with tied embeddings). ``init``: standard deviation of weight matrices, ``init_std``
     ("normal"), sqrt(2 / (inputs + outputs)) ("xavier", Glorot & Bengio 2010), or 1/sqrt(inputs) ("fan_in", PaLM section
     5); embedding and output matrix have their own. ``residual_init`` "scaled" divides the matrices that write into the
-    residual stream by sqrt(2 depth) (GPT-2 section 2.3). ``position_init`` "sinusoidal" starts learned positions
-    as sines.
+    residual stream by sqrt(2 depth) (GPT-2 section 2.3); DeepNorm has factors of its own in its place.
+    ``position_init`` "sinusoidal" starts learned positions as sines.
     """
 
     vocabulary: int = 16
@@ -153,12 +124,19 @@ class ModelConfig:
             f"model.heads {self.heads} is not a multiple of kv_heads {self.kv_heads}",
         )
         require(
-            self.positions not in ("rope", "sinusoidal") or self.head_width % 2 == 0,
-            f"model.positions {self.positions} needs an even head width, not {self.head_width}",
+            self.positions != "rope" or self.head_width % 2 == 0,
+            f"model.positions rope turns pairs, and needs an even head width, not {self.head_width}",
+        )
+        where = "positions" if self.positions == "sinusoidal" else "position_init"
+        sines = self.positions == "sinusoidal" or (self.positions == "learned" and self.position_init == "sinusoidal")
+        require(
+            not sines or self.width % 2 == 0,
+            f"model.{where} 'sinusoidal' needs an even width, of sines and cosines, not {self.width}",
         )
         require(
-            self.positions != "learned" or self.position_init != "sinusoidal" or self.width % 2 == 0,
-            f"model.position_init 'sinusoidal' needs an even width, of sines and cosines, not {self.width}",
+            self.residual_init == "plain" or self.norm_placement in ("pre", "post"),
+            f"model.residual_init {self.residual_init!r} does nothing under model.norm_placement "
+            f"{self.norm_placement!r}, which scales the same matrices by a factor of its own; set it to 'plain'",
         )
         if self.embedding_grad_ramp is not None:
             require_not_negative("model.embedding_grad_ramp.before", self.embedding_grad_ramp.before)
@@ -216,8 +194,8 @@ Source = Literal["copy", "reverse", "zipf", "corpus"]
 class DataConfig:
     """What the proxy reads (:mod:`replay.proxy.data`).
 
-    ``batch_size`` in sequences, or ``batch_ramp`` from one size to another over batches. ``second_source`` is another
-    task, mixed in with the share ``second_ramp`` of the sequences. ``corpus``: path of a text for source "corpus".
+    ``batch_size`` in sequences, or ``batch_ramp``, which wins over it, from one size to another over batches.
+    ``second_source`` is another task, mixed in with the share ``second_ramp`` of the sequences. ``corpus``: path of a text for source "corpus".
     """
 
     source: Source = "copy"
@@ -266,12 +244,12 @@ class OptimizerConfig:
     ``beta2_power``: when positive, beta2 is 1 - step^-power (Adafactor section 7.2; PaLM section 5: 0.8).
     ``decay_scaling``: decoupled decay is multiplied by the learning rate (AdamW as everyone runs it), by its square
     (PaLM section 5), or by the schedule without its peak, whatever
-    that is ("independent": Loshchilov & Hutter 2019; Wortsman et al. 2023). ``decay_all``: decay gains,
-    biases and positions too, not the matrices only. ``grad_clip``: global norm, 0 for none. ``update_clip``: largest
+    that is ("independent": Loshchilov & Hutter 2019; Wortsman et al. 2023). ``decay_all``: decay gains
+    and biases too, not the matrices only (which embeddings are, learned positions as well, as in nanoGPT). ``grad_clip``: global norm, 0 for none. ``update_clip``: largest
     RMS of g^2/v of a tensor before its step is made smaller (Adafactor section 6; StableAdamW), 0 for none.
     ``parameter_scaling``: steps in proportion to a tensor's own RMS (Adafactor section 8). ``factored``: v as the outer
     product of row and column means. ``skip_above``: no update when the gradient norm exceeds that many medians of the
-    last 128 (in the manner of OLMo's skip-step optimizer), 0 for none. ``momentum`` is SGD's.
+    last 128 (in the manner of OLMo's skip-step optimizer; none before there are so many), 0 for none. ``momentum`` is SGD's.
     """
 
     name: OptimizerName = "adamw"
@@ -347,7 +325,8 @@ class PrecisionConfig:
 
     ``fp16_gradients``: the forward pass in fp32, but the scaled gradients are tested for fp16's range, so that they
     overflow while the forward pass still holds. The scaler's settings count for the fp16 modes only;
-    ``minimum_scale`` is the floor at which it no longer halves.
+    ``minimum_scale`` is the floor at which it no longer halves. What a change in mid-run does to the scale,
+    :meth:`replay.proxy.precision.Precision.changed_to` says.
     """
 
     mode: PrecisionMode = "fp32"
@@ -485,14 +464,6 @@ class ProxyConfig:
         """The inverse of :meth:`to_json`.
 
         Raises:
-            ConfigError: not JSON, or as :meth:`from_dict`.
+            ConfigError: not JSON, a key that is given twice, or as :meth:`from_dict`.
         """
-        try:
-            values = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise ConfigError(f"line {error.lineno}: not JSON: {error.msg}") from error
-        except ValueError as error:  # an integer of more digits than Python reads
-            raise ConfigError(f"not JSON that can be read: {error}") from error
-        except RecursionError as error:
-            raise ConfigError("not settings: mappings or lists stand in each other thousands deep") from error
-        return cls.from_dict(values)
+        return cls.from_dict(read_json(text))

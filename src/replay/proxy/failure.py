@@ -122,8 +122,9 @@ HIGH_LAG = Sign("second_moment_lag", "above", 4.0)
 """The second moment lags far."""
 NORM = Sign("grad_norm", "times_median", 4.0)
 """The gradient norm exceeds four medians."""
-LOSS = Sign("loss", "times_median", 2.0)
-"""The loss's own sign, which needs no other signal: what any other tells earlier is told against it."""
+LOSS_SIGNS = tuple(Sign("loss", "times_median", threshold) for threshold in (2.0, 1.5, 1.25))
+"""The loss's own signs, from dull to keen; they need no other signal, and what any other tells earlier is told against
+the keenest of them that gives no more false alarms."""
 
 
 # -- Judges ----------------------------------------------------------------------------------------------------------
@@ -272,7 +273,8 @@ class Failure:
 
     ``case`` makes its configs for a seed (and may train a little to find the moment). ``judge`` says whether a run
     went wrong; ``criterion`` says it in words. ``signs`` may announce it, within ``window`` steps ahead and not before
-    the cause: the leading signal's first, the loss's own (:data:`LOSS`) among them. ``arms`` are cures and contrasts.
+    the cause: the leading signal's first, the loss's own (:data:`LOSS_SIGNS`) among them. ``arms`` are cures and
+    contrasts.
     ``search`` records what was tried and seen on the way, and what was not obtained.
     """
 
@@ -292,10 +294,8 @@ class Failure:
     held_out: bool = False
     arms: tuple[Arm, ...] = ()
     search: str = ""
-    first_seed: int = 1000
-    """First seed of the verification; moved on where a criterion was changed after a look at its results."""
-    leads_loss: bool = True
-    """The order claimed: the leading signal comes before the loss's own sign; if False, no later than it."""
+    first_seed: int = 5000
+    """First seed of the verification: moved on when a criterion or an arm is changed after a look at its results."""
     harmless: bool = False
     """True when only the signal was obtained and no harm to the loss: it then does not count as reproduced."""
     lead_note: str = ""

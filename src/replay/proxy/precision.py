@@ -57,11 +57,34 @@ class Precision:
     def step(self, optimizer: Optimizer) -> bool:
         """Let the optimizer step, unless a gradient overflowed, and adapt the scale; whether it stepped."""
         stepped = bool(self.scaler.step(optimizer))
-        before = self.loss_scale
-        self.scaler.update()
-        if self.loss_scale < min(before, self.config.minimum_scale):
-            self.scaler.update(self.config.minimum_scale)
+        self._adapt()
         return stepped
+
+    def withhold(self) -> None:
+        """End a step that some rule forbids; the scale adapts as after any other."""
+        self._adapt()
+
+    def _adapt(self) -> None:
+        """Halve or double the scale as torch does, but halve it no further than to its floor."""
+        floor = min(self.loss_scale, self.config.minimum_scale)
+        self.scaler.update()
+        if self.loss_scale < floor:
+            self.scaler.update(floor)
+
+    def changed_to(self, config: PrecisionConfig) -> Precision:
+        """With other settings from here on, in mid-run.
+
+        From one mode with a loss scale to the same or another such mode the scale and the count of clean steps towards
+        its growth are carried over, the count cut to one step short of a shorter ``growth_interval``. The scale starts
+        over, from ``initial_scale``, where that is what changed, or where there was no scaling before.
+        """
+        after = Precision(config)
+        if config.initial_scale == self.config.initial_scale and self.scaler.is_enabled():
+            before, fresh = self.state_dict(), after.state_dict()
+            # torch doubles when the count equals the interval: beyond it, it never would.
+            clean = min(before["_growth_tracker"], config.growth_interval - 1)
+            after.load_state_dict(fresh and {**fresh, "scale": before["scale"], "_growth_tracker": clean})
+        return after
 
     def state_dict(self) -> dict[str, float]:
         """The scaler's state, numbers only; empty where there is no scaling."""
@@ -72,8 +95,3 @@ class Precision:
         if state and self.scaler.is_enabled():
             self.scaler.load_state_dict(state)
             self.scaler.update(float(state["scale"]))
-
-    def withhold(self) -> None:
-        """End a step that some rule forbids; the scale adapts as after any other."""
-        if self.scaler.is_enabled():
-            self.scaler.update()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
+import json
 import types
 import typing
 from collections.abc import Hashable
@@ -62,6 +63,34 @@ def require_choice(name: str, value: object, annotation: Any) -> None:
         close = difflib.get_close_matches(shown(value).strip("'"), allowed, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise ConfigError(f"{name} must be one of {', '.join(allowed)}, not {shown(value)}{hint}")
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A mapping of JSON in which no key stands twice, as json's ``object_pairs_hook``."""
+    values: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in values:
+            raise ConfigError(f"{shown(key)} is given twice in one mapping; leave one of the two out")
+        values[key] = value
+    return values
+
+
+def read_json(text: str) -> Any:
+    """What a text in JSON holds.
+
+    Raises:
+        ConfigError: not JSON, a number too long to be read, lists too deep in each other, or a key that stands twice.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=unique_keys)
+    except ConfigError:
+        raise
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"line {error.lineno}: not JSON: {error.msg}") from error
+    except ValueError as error:  # an integer of more digits than Python reads
+        raise ConfigError(f"not JSON that can be read: {error}") from error
+    except RecursionError as error:
+        raise ConfigError("not settings: mappings or lists stand in each other thousands deep") from error
 
 
 @functools.cache

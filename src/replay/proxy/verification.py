@@ -47,7 +47,7 @@ def run_one(name: str, arm_name: str, seed: int, folder: str) -> Result:
     path = _path(name, arm_name, seed, folder)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps({"definition": definition, **dataclasses.asdict(result)}, indent=1, sort_keys=True))
+    temporary.write_text(json.dumps({"definition": definition, **dataclasses.asdict(result)}, indent=1))
     temporary.replace(path)
     return result
 

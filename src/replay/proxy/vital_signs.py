@@ -35,8 +35,9 @@ Rows = list[dict[str, float]]
 class VitalSigns:
     """A failing run and the same run without the cause.
 
-    ``rows``, ``control_rows``: ``step`` and :data:`SIGNALS` of the same steps of both. ``result``, ``control``: how
-    each was judged, and what its signs were worth. ``moment``: the step at which the cause sets in.
+    ``rows``, ``control_rows``: ``step``, :data:`SIGNALS` and what else its signs are of, at the same steps of both.
+    ``result``, ``control``: how each was judged, and what its signs were worth. ``moment``: the step at which the cause
+    sets in.
     """
 
     moment: int
@@ -56,19 +57,20 @@ def examine(failure: Failure, seed: int, around: int = 10) -> VitalSigns:
     trace = run_plan(Arm(WITH).plan(case), failure.held_out)
     other = run_plan(Arm(WITHOUT, of="control").plan(case), failure.held_out)
     middle = failure.judge(trace) or trace.moment
+    shown = tuple(dict.fromkeys([*SIGNALS, *(sign.signal for sign in failure.signs)]))
     return VitalSigns(
         moment=case.moment,
         result=assess(failure, WITH, seed, trace),
         control=assess(failure, WITHOUT, seed, other),
-        rows=_around(trace, middle, around),
-        control_rows=_around(other, middle, around),
+        rows=_around(trace, shown, middle, around),
+        control_rows=_around(other, shown, middle, around),
     )
 
 
-def _around(trace: Trace, middle: int, around: int) -> Rows:
+def _around(trace: Trace, signals: Sequence[str], middle: int, around: int) -> Rows:
     steps = range(max(1, middle - around), min(trace.steps, middle + around) + 1)
     return [
-        {"step": step, **{name: float(trace[name][step - 1]) for name in SIGNALS if name in trace.columns}}
+        {"step": step, **{name: float(trace[name][step - 1]) for name in signals if name in trace.columns}}
         for step in steps
     ]
 
@@ -123,6 +125,6 @@ def _sign(sign: str, result: Result, control: Result) -> list[str]:
 def _constant(signs: VitalSigns) -> dict[str, float]:
     """Signals that are one number at all steps shown of both runs, and that number."""
     rows: Sequence[dict[str, float]] = [*signs.rows, *signs.control_rows]
-    names = [name for name in SIGNALS if name in rows[0]]
+    names = [name for name in rows[0] if name != "step"]
     values = {name: {row.get(name, math.nan) for row in rows} for name in names}
     return {name: found.pop() for name, found in values.items() if len(found) == 1}

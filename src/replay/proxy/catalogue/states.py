@@ -6,7 +6,7 @@ import functools
 
 from replay.proxy.assessment import run_plan
 from replay.proxy.config import ProxyConfig, Ramp
-from replay.proxy.failure import HIGH_LAG, LAG, LOSS, NORM, Arm, Case, Failure, Plan, held_out_rises, loss_returns
+from replay.proxy.failure import HIGH_LAG, LAG, LOSS_SIGNS, NORM, Arm, Case, Failure, Plan, held_out_rises, loss_returns
 from replay.proxy.recipes import CONVERGED_LOSS, converged_step, copy_task, odd_batch
 
 
@@ -60,7 +60,7 @@ SECOND_MOMENT = Failure(
     "dated by the first of those steps whose own loss is above 0.5",
     case=second_moment_lag,
     judge=loss_returns(CONVERGED_LOSS, 0.5),
-    signs=(LAG, HIGH_LAG, NORM, LOSS),
+    signs=(LAG, HIGH_LAG, NORM, *LOSS_SIGNS),
     window=20,
     arms=(
         Arm(
@@ -106,7 +106,6 @@ SECOND_MOMENT = Failure(
     "the loss doubles; above 2.3 it comes before it. The first verification (seeds 1000 to 1007, loss below 0.06 "
     "once) had a control that stumbled 40 steps behind learning the task; since then the loss must have stayed low "
     "for 100 steps, and the seeds are others.",
-    first_seed=2000,
 )
 
 
@@ -157,8 +156,7 @@ DATA_AND_STATE = Failure(
     "step behind that measurement",
     case=data_and_state,
     judge=held_out_rises(0.5, within=50),
-    signs=(HIGH_LAG, NORM, LOSS),
-    leads_loss=False,
+    signs=(HIGH_LAG, NORM, *LOSS_SIGNS),
     held_out=True,
     arms=(
         Arm("the same batch, 20 steps behind convergence", source="PaLM section 5.1", plan_of=_younger),
@@ -218,8 +216,7 @@ DATA_SWITCH = Failure(
     "dated by the step behind that measurement",
     case=data_switch,
     judge=held_out_rises(1.1, within=450),
-    signs=(HIGH_LAG, NORM, LOSS),
-    leads_loss=False,
+    signs=(HIGH_LAG, NORM, *LOSS_SIGNS),
     held_out=True,
     arms=(
         Arm("ramp over 400 steps", source="GLM-130B log", plan_of=_ramped, kind="cure"),
