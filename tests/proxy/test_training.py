@@ -79,9 +79,20 @@ def test_a_snapshot_is_not_touched_by_the_run_it_came_from_nor_by_those_that_sta
 configs = st.builds(
     ProxyConfig,
     model=st.builds(
-        lambda placement, **others: ModelConfig(norm_placement=placement[0], parallel_layers=placement[1], **others),
+        lambda placement, **others: ModelConfig(
+            norm_placement=placement[0], parallel_layers=placement[1], residual_init=placement[2], **others
+        ),
         placement=st.sampled_from(
-            [("pre", False), ("pre", True), ("post", False), ("deepnorm", False), ("glm_deepnorm", False)]
+            [
+                ("pre", False, "plain"),
+                ("pre", False, "scaled"),
+                ("pre", True, "plain"),
+                ("pre", True, "scaled"),
+                ("post", False, "plain"),
+                ("post", False, "scaled"),
+                ("deepnorm", False, "plain"),
+                ("glm_deepnorm", False, "plain"),
+            ]
         ),
         vocabulary=st.just(44),
         width=st.just(16),
@@ -101,7 +112,6 @@ configs = st.builds(
         embedding_grad_ramp=st.sampled_from([None, Ramp(before=0.1, after=1.0, start=5, length=5)]),
         logit_scale=st.sampled_from([1.0, 0.25]),
         init=st.sampled_from(["normal", "xavier", "fan_in"]),
-        residual_init=st.sampled_from(["plain", "scaled"]),
         position_init=st.sampled_from(["normal", "sinusoidal"]),
     ),
     data=st.builds(

@@ -155,7 +155,10 @@ class _Setting(Intervention):
 @_reenacts(EventKind.LR_CHANGE)
 @dataclass(frozen=True, kw_only=True)
 class LrChange(Intervention):
-    """The learning rate: the schedule's peak becomes ``after``, or the whole schedule is multiplied by ``factor``."""
+    """The learning rate: the schedule's peak becomes ``after``, or the whole schedule is multiplied by ``factor``.
+
+    ``after`` is the peak whatever factors came before it; a ``factor`` multiplies what there is by then.
+    """
 
     after: float | None = None
     factor: float | None = None
@@ -208,7 +211,7 @@ class UpdateClipChange(_Setting):
 @_reenacts(EventKind.SKIP_STEP_RULE)
 @dataclass(frozen=True, kw_only=True)
 class SkipStepRule(_Setting):
-    """No update when the gradient norm is above ``after`` medians of the last 128; 0 for no rule."""
+    """No update when the gradient norm is above ``after`` medians of the last 128 (without the rule, too); 0: none."""
 
     setting = "skip_above"
 
@@ -216,7 +219,7 @@ class SkipStepRule(_Setting):
 @_reenacts(EventKind.EMBEDDING_GRAD_SCALE_CHANGE)
 @dataclass(frozen=True, kw_only=True)
 class EmbeddingGradScaleChange(_Setting):
-    """The factor on the embedding's gradient (GLM-130B's alpha; 1 is none)."""
+    """The factor on the embedding's gradient (GLM-130B's alpha; 1 is none); it ends a ramp of it."""
 
     setting = "embedding_grad_scale"
 
@@ -232,7 +235,7 @@ class ZLossChange(_Setting):
 @_reenacts(EventKind.BATCH_SIZE_CHANGE)
 @dataclass(frozen=True, kw_only=True)
 class BatchSizeChange(Intervention):
-    """Sequences a step."""
+    """Sequences a step; it ends a ramp of them."""
 
     after: int
 

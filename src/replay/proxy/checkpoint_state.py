@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from replay.proxy.checkpoint import CheckpointError
+from replay.proxy.hope import COUNTS, MEAN_OF
 from replay.proxy.settings import LARGEST_NUMBER, MOST_STEPS, shown
 
 _COUNTS = {"step": MOST_STEPS, "updates": MOST_STEPS, "tokens": 2**62, "samples": 2**62}
@@ -58,6 +59,21 @@ def check_state(state: Mapping[str, Any], history: int) -> None:
     for norm in norms:
         _check_number("norm_history", norm, 10 * LARGEST_NUMBER)
     _check_scaler(state["scaler"])
+    if "hope" in state:  # checkpoints of earlier versions know nothing of it
+        _check_hope(state["hope"])
+
+
+def _check_hope(hope: object) -> None:
+    if not isinstance(hope, dict) or set(hope) != {"last", *COUNTS}:
+        raise _fault("hope", f"a mapping of last, {', '.join(COUNTS)}", hope)
+    last = hope["last"]
+    if not isinstance(last, list) or len(last) > MEAN_OF:
+        raise _fault("hope.last", f"a list of at most {MEAN_OF}", last)
+    for loss in last:
+        if loss is not None and (type(loss) is not float or not abs(loss) <= 10 * LARGEST_NUMBER):
+            raise _fault("hope.last", "a finite number with a point, or null,", loss)
+    for name in COUNTS:
+        _check_whole(f"hope.{name}", hope[name], 0)
 
 
 def _check_scaler(scaler: object) -> None:

@@ -195,7 +195,8 @@ class DataConfig:
     """What the proxy reads (:mod:`replay.proxy.data`).
 
     ``batch_size`` in sequences, or ``batch_ramp``, which wins over it, from one size to another over batches.
-    ``second_source`` is another task, mixed in with the share ``second_ramp`` of the sequences. ``corpus``: path of a text for source "corpus".
+    ``second_source`` is another task, mixed in with the share ``second_ramp`` of the sequences. ``corpus``: path of a
+    text for source "corpus".
     """
 
     source: Source = "copy"
@@ -243,13 +244,13 @@ class OptimizerConfig:
 
     ``beta2_power``: when positive, beta2 is 1 - step^-power (Adafactor section 7.2; PaLM section 5: 0.8).
     ``decay_scaling``: decoupled decay is multiplied by the learning rate (AdamW as everyone runs it), by its square
-    (PaLM section 5), or by the schedule without its peak, whatever
-    that is ("independent": Loshchilov & Hutter 2019; Wortsman et al. 2023). ``decay_all``: decay gains
-    and biases too, not the matrices only (which embeddings are, learned positions as well, as in nanoGPT). ``grad_clip``: global norm, 0 for none. ``update_clip``: largest
+    (PaLM section 5), or by the schedule without its peak, whatever that is ("independent": Loshchilov & Hutter 2019;
+    Wortsman et al. 2023). ``decay_all``: decay gains and biases too, not the matrices only; embeddings are matrices,
+    learned positions among them, as in nanoGPT. ``grad_clip``: global norm, 0 for none. ``update_clip``: largest
     RMS of g^2/v of a tensor before its step is made smaller (Adafactor section 6; StableAdamW), 0 for none.
     ``parameter_scaling``: steps in proportion to a tensor's own RMS (Adafactor section 8). ``factored``: v as the outer
     product of row and column means. ``skip_above``: no update when the gradient norm exceeds that many medians of the
-    last 128 (in the manner of OLMo's skip-step optimizer; none before there are so many), 0 for none. ``momentum`` is SGD's.
+    last 128, once there are so many (in the manner of OLMo's skip-step optimizer), 0 for none. ``momentum`` is SGD's.
     """
 
     name: OptimizerName = "adamw"

@@ -79,11 +79,12 @@ class Precision:
         over, from ``initial_scale``, where that is what changed, or where there was no scaling before.
         """
         after = Precision(config)
-        if config.initial_scale == self.config.initial_scale and self.scaler.is_enabled():
-            before, fresh = self.state_dict(), after.state_dict()
+        both_scale = self.scaler.is_enabled() and after.scaler.is_enabled()
+        if both_scale and config.initial_scale == self.config.initial_scale:
+            before = self.state_dict()
             # torch doubles when the count equals the interval: beyond it, it never would.
             clean = min(before["_growth_tracker"], config.growth_interval - 1)
-            after.load_state_dict(fresh and {**fresh, "scale": before["scale"], "_growth_tracker": clean})
+            after.load_state_dict({**after.state_dict(), "scale": before["scale"], "_growth_tracker": clean})
         return after
 
     def state_dict(self) -> dict[str, float]:

@@ -18,7 +18,6 @@ from replay.proxy import parameters
 from replay.proxy.checkpoint import MANIFEST, CheckpointError, read, write_atomically
 from replay.proxy.config import ConfigError
 from replay.proxy.data import batch_size_at, entropy_floor, training_batch
-from replay.proxy.hope import Hope
 from replay.proxy.runtime import runtime_restored
 from replay.proxy.settings import shown
 from replay.proxy.telemetry import Clock, EventFileLog, MegatronLog
@@ -62,8 +61,9 @@ def train(
     """Train to the config's last step, writing ``folder``/run.json, event files, and checkpoints/step-<number>.
 
     The last step's checkpoint is always written. With ``give_up`` it ends before that when it is beyond hope
-    (:mod:`replay.proxy.hope` says when). ``progress`` is called with each step's signals and number.
-    How the process computes is afterwards as it was before (:mod:`replay.proxy.runtime`).
+    (:mod:`replay.proxy.hope` says when): at the same step, wherever it was interrupted. ``progress`` is called with
+    each step's signals and number. How the process computes is afterwards as it was before
+    (:mod:`replay.proxy.runtime`).
 
     Raises:
         ConfigError: the data source cannot serve the config, or a fault names what the model has not; in general
@@ -73,14 +73,13 @@ def train(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     _write_metadata(training, folder)
-    first_step, started, losses, ended = training.step + 1, time.perf_counter(), [], "completed"
-    hope = Hope(training.config.model.vocabulary)
+    first_step, started, losses = training.step + 1, time.perf_counter(), []
     with contextlib.ExitStack() as logs:
         events = logs.enter_context(EventFileLog(folder, clock=clock))
         text = None
         if megatron_log:
             text = logs.enter_context(MegatronLog(folder / "log.txt", steps=training.config.steps, clock=clock))
-        while training.step < training.config.steps:
+        while training.step < training.config.steps and not (give_up and training.hope.verdict):
             before = time.perf_counter()
             signals = training.advance()
             signals["step_seconds"] = time.perf_counter() - before
@@ -91,9 +90,6 @@ def train(
                 progress(signals, training.step)
             if "loss" in signals:
                 losses.append(signals["loss"])
-            if give_up and (why := hope.lost(signals)):
-                ended = f"given up: {why}"
-                break
             if checkpoint_every and training.step % checkpoint_every == 0:
                 # First the logs: a run that is killed and resumed from here has them of all steps up to here.
                 events.settle()
@@ -106,7 +102,7 @@ def train(
         folder=str(folder),
         first_step=first_step,
         last_step=training.step,
-        ended=ended,
+        ended=f"given up: {training.hope.verdict}" if give_up and training.hope.verdict else "completed",
         loss=fmean(losses[-20:]) if losses else math.nan,
         held_out_loss=training.evaluate(),
         entropy_floor=entropy_floor(training.config),

@@ -12,6 +12,7 @@ import hashlib
 import json
 import math
 import statistics
+from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,10 @@ from replay.proxy.checkpoint import Checkpoint, CheckpointError
 from replay.proxy.checkpoint_state import check_state, check_tensors
 from replay.proxy.compilation import compiled_pass
 from replay.proxy.config import ConfigError, ProxyConfig
+from replay.proxy.hope import Hope
 from replay.proxy.optimisation import Optimizer, ParameterVector, clip_gradient, learning_rate
 from replay.proxy.precision import Precision
+from replay.proxy.ramps import ramps_ended
 from replay.proxy.settings import MOST_STEPS, shown
 from replay.proxy.streams import Purpose, generator
 
@@ -84,7 +87,7 @@ class Training:
 
     ``config``: what holds from here on. ``step``: steps done. ``data_offset``: step s takes batch s + data_offset.
     ``skipped_steps``: steps that are walked over without an update. ``tokens``, ``samples``: targets and sequences
-    learned from so far.
+    learned from so far. ``hope``: whether it is beyond hope, by all that it has done since its start.
     """
 
     def __init__(self, config: ProxyConfig, tensors: dict[str, Tensor]) -> None:
@@ -99,7 +102,8 @@ class Training:
         self.vector = ParameterVector(tensors)
         self.optimizer = Optimizer(self.vector, config.optimizer)
         self.precision = Precision(config.precision)
-        self._norm_history: list[float] = []
+        self.hope = Hope(config.model.vocabulary)
+        self._norm_history: deque[float] = deque(maxlen=_SKIP_HISTORY)
         self._observer = observation.Observer(self.vector)
 
     # -- Making one --------------------------------------------------------------------------------------------------
@@ -168,7 +172,11 @@ class Training:
         self.skipped_steps = set(state["skipped_steps"])
         self.schedule_start = self.step if "schedule" in forgotten else state["schedule_start"]
         self.tokens, self.samples = state["tokens"], state["samples"]
-        self._norm_history = list(state["norm_history"])
+        self._norm_history.extend(state["norm_history"])
+        if "hope" in state:
+            self.hope.load_state_dict(state["hope"])
+        if forgotten:
+            self.hope.wait_anew()
         if "optimizer" not in forgotten:
             check_tensors(tensors, self.optimizer.moments, parameters.parameter_shapes(self.config.model))
             self.optimizer.updates = state["updates"]
@@ -199,6 +207,7 @@ class Training:
             "updates": self.optimizer.updates,
             "scaler": self.precision.state_dict(),
             "norm_history": list(self._norm_history),
+            "hope": self.hope.state_dict(),
         }
         if (digest := self._corpus_digest) is not None:
             state["corpus_sha256"] = digest
@@ -250,7 +259,9 @@ class Training:
         self.samples += len(batch.inputs)
         self.tokens += batch.tokens
         signals = self._observer.signals(seen, norm, self.optimizer if stepped else None)
-        return signals | self._counts(stepped) | {"batch_size": float(len(batch.inputs))}
+        signals |= self._counts(stepped) | {"batch_size": float(len(batch.inputs))}
+        self.hope.lost(signals)
+        return signals
 
     @property
     def embedding_grad_scale(self) -> float:
@@ -270,15 +281,15 @@ class Training:
 
     def _step(self, norm: Tensor) -> bool:
         """Let the optimizer step, unless a rule or an overflow forbids it."""
-        above = self.config.optimizer.skip_above
-        if above > 0:
-            value, history = norm.item(), self._norm_history
-            usual = statistics.median(history) if len(history) == _SKIP_HISTORY else math.inf
-            if math.isfinite(value):
-                self._norm_history = [*history, value][-_SKIP_HISTORY:]
-            if not value <= above * usual:
-                self.precision.withhold()
-                return False
+        above, value = self.config.optimizer.skip_above, norm.item()
+        known = above > 0 and len(self._norm_history) == _SKIP_HISTORY
+        usual = statistics.median(self._norm_history) if known else math.inf
+        # Norms are kept without the rule, too, so that one which is turned on in mid-run knows what is usual.
+        if math.isfinite(value):
+            self._norm_history.append(value)
+        if above > 0 and not value <= above * usual:
+            self.precision.withhold()
+            return False
         return self.precision.step(self.optimizer)
 
     def _counts(self, stepped: bool) -> dict[str, float]:
@@ -307,7 +318,9 @@ class Training:
     def change(self, *, learning_rate_factor: float | None = None, **settings: object) -> None:
         """Change settings from the next step on, by the names in :data:`CHANGEABLE`.
 
-        ``learning_rate_factor`` multiplies the whole schedule. ``rewarm_steps`` warms up again from here.
+        ``learning_rate_factor`` multiplies the whole schedule, as it is by then. ``learning_rate`` is the schedule's
+        peak that holds from here on: factors of earlier changes no longer count. ``rewarm_steps`` warms up again from
+        here. ``embedding_grad_scale`` and ``batch_size`` end a ramp of theirs, unless it is given along with them.
 
         Raises:
             ConfigError: no such setting, an impossible value, or a model of other shapes.
@@ -317,8 +330,13 @@ class Training:
             if name not in CHANGEABLE:
                 raise ConfigError(f"{name!r} cannot be changed in mid-run; what can: {', '.join(CHANGEABLE)}")
             changes[CHANGEABLE[name]] = value
+        for ramp in ramps_ended([name.replace("__", ".") for name in changes]):
+            changes[ramp.replace(".", "__")] = None
+        if "learning_rate" in settings:
+            changes["schedule__factor"] = 1.0
         if learning_rate_factor is not None:
-            changes["schedule__factor"] = self.config.schedule.factor * learning_rate_factor
+            earlier = 1.0 if "learning_rate" in settings else self.config.schedule.factor
+            changes["schedule__factor"] = earlier * learning_rate_factor
         if "rewarm_steps" in settings:
             changes["schedule__rewarm_start"] = self.step - self.schedule_start
         self.adopt(self.config.replace(**changes))
@@ -327,9 +345,14 @@ class Training:
         """Take another config from the next step on.
 
         Raises:
-            ConfigError: its model has other parameters, or computes something else with these.
+            ConfigError: its model has other parameters, or computes something else with these, or its seed is another.
         """
         before = self.config
+        if after.seed != before.seed:
+            raise ConfigError(
+                f"seed cannot change in mid-run, from {before.seed} to {after.seed}: the text of a word source, its "
+                "held-out part and all later batches come from it; start a new run with it"
+            )
         for name in (item.name for item in dataclasses.fields(after.model)):
             free = name in _NOT_OF_THE_FORWARD_PASS or name in _OF_THE_START
             if not free and getattr(before.model, name) != getattr(after.model, name):
@@ -337,8 +360,10 @@ class Training:
                     f"model.{name} cannot change in mid-run: it would be another model; start a new run with it"
                 )
         self.config = after
+        if after != before.replace(steps=after.steps):
+            self.hope.wait_anew()
         if after.precision != before.precision:
-            self.precision = Precision(after.precision)
+            self.precision = self.precision.changed_to(after.precision)
         if after.optimizer.name != before.optimizer.name:
             self.optimizer = Optimizer(self.vector, after.optimizer)
 
