@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 from replay import rules
 from replay.experiment import Noticed, cache
@@ -30,6 +31,14 @@ def test_the_same_arm_has_the_same_key() -> None:
 def test_a_change_of_the_proxy_makes_another_arm(monkeypatch: pytest.MonkeyPatch) -> None:
     before = key()
     monkeypatch.setattr(assessment, "code_digest", lambda: "another")
+    assert key() != before
+
+
+def test_other_instructions_of_the_processor_make_another_arm(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = key()
+    monkeypatch.setattr(assessment, "code_digest", uncached(assessment.code_digest))
+    assert key() == before
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "another")
     assert key() != before
 
 

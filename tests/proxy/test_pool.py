@@ -6,13 +6,13 @@ import math
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from processes import is_running, program_with_workers, until, workers_in
 from replay.proxy.pool import WorkerLostError, run_all
 
 TASKS = """
@@ -36,48 +36,12 @@ if __name__ == "__main__":
 """
 
 
-def is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    # One that has ended and that nobody has waited for yet does not run.
-    state = Path(f"/proc/{process}/stat")
-    return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
-
-
-def until(happens: object, seconds: float = 60.0) -> bool:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if happens():  # type: ignore[operator]
-            return True
-        time.sleep(0.02)
-    return False
-
-
 @pytest.fixture
 def started(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
     """A program with two workers that are both in the middle of a task; two tasks have ended before."""
-    (tmp_path / "tasks.py").write_text(TASKS)
-    (tmp_path / "program.py").write_text(PROGRAM)
-    program = subprocess.Popen(
-        [sys.executable, str(tmp_path / "program.py"), str(tmp_path)],
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        assert until(lambda: len(list(tmp_path.glob("*.worker"))) == 2 and len(list(tmp_path.glob("*.result"))) == 2)
-        yield program, [int(path.stem) for path in tmp_path.glob("*.worker")]
-    finally:
-        with_all = program.pid
-        program.kill()
-        program.wait()
-        if program.stderr is not None:
-            program.stderr.close()
-        for path in tmp_path.glob("*.worker"):
-            if is_running(int(path.stem)) and os.getsid(int(path.stem)) == with_all:
-                os.kill(int(path.stem), signal.SIGKILL)
+    with program_with_workers(tmp_path, PROGRAM, TASKS) as program:
+        assert until(lambda: len(workers_in(tmp_path)) == 2 and len(list(tmp_path.glob("*.result"))) == 2)
+        yield program, workers_in(tmp_path)
 
 
 def test_results_come_in_the_order_of_their_tasks() -> None:

@@ -2,8 +2,8 @@
 
 One file an arm and seed, named by the hash of all that decides its bits: the scenario's settings, the arm, the
 configs that the failure made for the seed, the rule that notices it, the code of the proxy, of the arms and of the
-rules, the versions of torch and numpy, and the machine's architecture.  A file that is cut off, changed or of another
-content is as good as none.
+rules, the versions of torch and numpy, the machine's architecture and the instructions that torch computes by.  A file
+that is cut off, changed or of another content is as good as none.
 """
 
 from __future__ import annotations

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from multiprocessing import get_context
+from collections.abc import Sequence
 from pathlib import Path
 
-from replay.experiment.run import ExperimentResult, Progress, run_experiment
+from replay.experiment.run import ExperimentResult, run_experiment
 from replay.experiment.scenario import Scenario
+from replay.proxy.command_helpers import progress_bar
+from replay.proxy.pool import process_pool
 
 
 def run_on_processes(
@@ -18,23 +16,10 @@ def run_on_processes(
 ) -> ExperimentResult:
     """Run ``scenario`` on ``seeds`` with ``workers`` processes, finished arms kept in the folder ``keep``.
 
-    Raises as :func:`replay.experiment.run_experiment`.
+    The processes end when this one does, however that is (:mod:`replay.proxy.pool`).
+
+    Raises as :func:`replay.experiment.run_experiment`, and
+        WorkerLostError: a process was ended from outside.
     """
-    # Forked processes would inherit torch's threads half-alive.
-    pool = ProcessPoolExecutor(max_workers=min(workers, len(seeds)), mp_context=get_context("spawn"))
-    with pool, _progress() as progress:
-        return run_experiment(scenario, seeds, executor=pool, folder=keep, progress=progress)
-
-
-@contextmanager
-def _progress() -> Iterator[Progress | None]:
-    """A bar on standard error while the body runs; none where that is no terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress as Bar
-
-    with Bar(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("seeds", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    with process_pool(min(workers, len(seeds))) as pool, progress_bar("seeds", 0) as advance:
+        return run_experiment(scenario, seeds, executor=pool, folder=keep, progress=advance)

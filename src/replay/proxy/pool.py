@@ -37,17 +37,18 @@ def run_all(function: Callable[..., R], tasks: Sequence[tuple[Any, ...]], jobs: 
     if jobs == 1:
         yield from (function(*task) for task in tasks)
         return
-    try:
-        with process_pool(jobs) as pool:
-            for future in [pool.submit(function, *task) for task in tasks]:
-                yield future.result()
-    except BrokenProcessPool as error:
-        raise WorkerLostError("a process was ended from outside, as one that needs too much memory is") from error
+    with process_pool(jobs) as pool:
+        for future in [pool.submit(function, *task) for task in tasks]:
+            yield future.result()
 
 
 @contextlib.contextmanager
 def process_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """An executor of so many processes, whose tasks are all awaited at the end; at an exception all end at once."""
+    """An executor of so many processes, whose tasks are all awaited at the end; at an exception all end at once.
+
+    Raises:
+        WorkerLostError: one of them was ended from outside while the body waited for it.
+    """
     # Not forked: a child that inherits the threads of torch's pool, but not what they hold, can hang.
     context = multiprocessing.get_context("spawn")
     theirs, ours = context.Pipe(duplex=False)
@@ -55,6 +56,8 @@ def process_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
     try:
         yield pool
         pool.shutdown()
+    except BrokenProcessPool as error:
+        raise WorkerLostError("a process was ended from outside, as one that needs too much memory is") from error
     finally:
         ours.close()
         pool.shutdown(cancel_futures=True)
@@ -65,11 +68,20 @@ class _Pool(ProcessPoolExecutor):
     """Starts its workers, which it does as tasks come, with Ctrl-C blocked in them from their first instruction on."""
 
     def submit(self, function: Callable[P, R], /, *arguments: P.args, **options: P.kwargs) -> Future[R]:
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
+        with _interrupts_blocked():
             return super().submit(function, *arguments, **options)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    if not hasattr(signal, "pthread_sigmask"):  # Windows: there Ctrl-C reaches the workers, too
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _leave_with(starter: Connection) -> None:
