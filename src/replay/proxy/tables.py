@@ -6,7 +6,6 @@ Pages hold nothing that differs from one time to the next: no times, no dates, n
 from __future__ import annotations
 
 import math
-import os
 import statistics
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,10 +13,17 @@ from pathlib import Path
 import numpy as np
 
 from replay.intervals import t_interval
+from replay.target_files import write_target
 
 MECHANISM = (
     "A proxy of some 30,000 parameters shows a mechanism, not a magnitude: that something happens and in which "
     "order, not how much of it a large model would see."
+)
+
+UNCORRECTED = (
+    "The page has many intervals, and none is corrected for their number: where nothing at all has an effect, about "
+    "one of every twenty differences leaves out 0 all the same. One that holds 0 does not show that there is no "
+    "effect; it may be too small for so few seeds."
 )
 
 
@@ -119,12 +125,6 @@ def write_page(path: Path, text: str) -> None:
     """Write a page, whole or not at all.
 
     Raises:
-        OSError: the file or its folder cannot be written.
+        TargetFileError: the file or its folder cannot be written.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_target(path, text.encode("utf-8"))

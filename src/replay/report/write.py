@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from replay.errors import ReplayError
-from replay.storage.files import write_atomically
+from replay.target_files import TargetFileError, write_target
 
 
 def write_report(html: str, path: Path) -> Path:
@@ -14,8 +14,7 @@ def write_report(html: str, path: Path) -> Path:
     Raises :class:`replay.errors.ReplayError` when it cannot be written.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, html.encode("utf-8"))
-    except OSError as error:
-        raise ReplayError(f"{path}: the report cannot be written: {error.strerror or error}") from error
+        write_target(path, html.encode("utf-8"))
+    except TargetFileError as error:
+        raise ReplayError(f"{path}: the report cannot be written: {error.reason}") from error
     return path
