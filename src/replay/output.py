@@ -68,13 +68,13 @@ def cell(value: object) -> str:
 def plain(value: object, *, data: bool = False) -> Any:
     """A value as JSON can hold it (RFC 8259 has no NaN).
 
-    Missing values become null.  With ``data`` set, as for the values of scalars, NaN and the infinities are
-    measurements and become the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``.
+    Missing values become null, and the infinities the strings ``"Infinity"`` and ``"-Infinity"``.  With ``data`` set,
+    as for the values of scalars, NaN is a measurement too, however deep it lies, and becomes the string ``"NaN"``.
     """
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): plain(item, data=data) for key, item in value.items()}
     if isinstance(value, list | tuple | np.ndarray):
-        return [plain(item) for item in value]
+        return [plain(item, data=data) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):

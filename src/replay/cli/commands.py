@@ -18,6 +18,7 @@ from replay.cli.history import audit_command, precedents_command, statistics_com
 from replay.cli.ingest import ingest_command
 from replay.cli.options import common, kinds, known_run, local_path, moment, open_store, show
 from replay.cli.options import steps as steps_range
+from replay.proxy.command_helpers import FOLDER
 from replay.proxy.commands import proxy_commands
 from replay.proxy.table_commands import precision_command
 
@@ -193,7 +194,7 @@ def flags(run: str, rule_files: tuple[Path, ...], folder: Path, as_json: bool) -
 @click.option("--workers", type=click.IntRange(min=1), default=os.cpu_count(), help="Processes (default: all cores).")
 @click.option(
     "--keep",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     help="Keep finished arms in this folder, and go on from there after an interruption.",
 )
 @common
@@ -239,7 +240,7 @@ def report(run: str, target: str, folder: Path, as_json: bool) -> None:
 
 
 @replay.command()
-@click.option("--reports", type=click.Path(path_type=Path, file_okay=False), default=Path("reports"), show_default=True)
+@click.option("--reports", type=FOLDER, default=Path("reports"), show_default=True)
 @common
 def demo(reports: Path, folder: Path, as_json: bool) -> None:
     """Do everything once: logbooks, a proxy run that fails, flags, an experiment, two reports."""

@@ -13,12 +13,24 @@ import click
 
 from replay.errors import MissingProxyError, ReplayError
 from replay.proxy.settings import ConfigError
+from replay.target_files import TargetFileError, prepare_target
 
 Advance = Callable[..., None]
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs instead of text.")
-FOLDER = click.Path(path_type=Path, file_okay=False)
-FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+class _NamedPath(click.Path):
+    """A path of at least one character: the empty text, which an unset shell variable leaves, is no folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not str(value).strip():
+            self.fail("an empty path: is a variable of the shell unset?", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+FOLDER = _NamedPath(path_type=Path, file_okay=False)
+FILE = _NamedPath(path_type=Path, dir_okay=False)
 
 
 def _can_be_written(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
@@ -35,15 +47,9 @@ def _can_be_written(_context: click.Context, _parameter: click.Parameter, path: 
 
 def written_folder(*names: str, help: str, default: Path | None = None, required: bool = False) -> Option:
     """The option of a folder that a command writes into, looked at before anything is trained."""
-    return click.option(
-        *names,
-        type=FOLDER,
-        help=help,
-        default=default,
-        show_default=default is not None,
-        required=required,
-        callback=_can_be_written,
-    )
+    # A default of None that is given counts for click as a value, and nothing is missing then.
+    known: dict[str, Any] = {} if default is None else {"default": default, "show_default": True}
+    return click.option(*names, type=FOLDER, help=help, required=required, callback=_can_be_written, **known)
 
 
 def known_failure(
@@ -82,21 +88,19 @@ def writing_into(folder: Path) -> Iterator[None]:
         raise ReplayError(f"{where}: {error.strerror or error}; make room, or name another folder") from error
 
 
-def _folder_made(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
+def _can_be_a_page(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
     # Before minutes of training, not behind them.
     if path is None:
         return None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise click.BadParameter(f"{path.parent}: {error.strerror}; name a file in a folder") from error
-    if not os.access(path.parent, os.W_OK):
-        raise click.BadParameter(f"{path.parent} cannot be written into; name a file in another folder")
+        prepare_target(path)
+    except TargetFileError as error:
+        raise click.BadParameter(f"{error}; name a file in another folder") from error
     return path
 
 
 DOCS = click.option(
-    "--docs", type=FILE, callback=_folder_made, help="Write the tables into this file, as a page of markdown."
+    "--docs", type=FILE, callback=_can_be_a_page, help="Write the tables into this file, as a page of markdown."
 )
 JOBS = click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
 
@@ -129,13 +133,16 @@ def progress_bar(what: str, total: int, done: int = 0) -> Iterator[Advance]:
 
 
 def print_result(value: object, as_json: bool) -> None:
-    """JSON, or a table of rows, or one thing field by field."""
+    """JSON, or a table of rows, or one thing field by field.
+
+    What is NaN was measured so; what is missing is None.
+    """
     import pandas as pd
 
     from replay.output import plain, print_json, print_table
 
     if as_json:
-        print_json(plain(value))
+        print_json(plain(value, data=True))
     elif isinstance(value, list):
         print_table(pd.DataFrame(value), empty="nothing to show")
     elif isinstance(value, dict):
