@@ -16,15 +16,15 @@ import torch
 from click.testing import CliRunner
 
 from replay.cli import replay as command_line
-from replay.proxy import numerics_table, sweep
+from replay.proxy import ProxyConfig, numerics_table, sweep
 from replay.proxy.failure_table import markdown
-from replay.proxy.numerics import Measured, SumRow, loss_scale_descent
+from replay.proxy.numerics import FORMATS, FormatRange, Measured, SumRow, format_ranges, loss_scale_descent
 from replay.proxy.resumption import LEFT_OUT, Resumed, resume_each
-from replay.proxy.resumption_table import forgotten
+from replay.proxy.resumption_table import forgotten, summary_rows
 from replay.proxy.resumption_table import page as checkpoints_page
 from replay.proxy.sweep import SweepRow, learning_rate_sensitivity
 from replay.proxy.sweep_table import learning_rate_page, palm_page
-from replay.proxy.tables import made_with, mean_told, number, opening, significant, table, write_page
+from replay.proxy.tables import made_with, mean_told, number, opening, significant, table
 
 SMALL = {
     "learning-rates": "proxy sweep --seeds 1 --steps 2",
@@ -109,14 +109,19 @@ def test_a_page_that_could_not_be_written_is_refused_before_anything_is_trained(
     command = [*shlex.split("proxy sweep --steps 1000000 --docs"), str(tmp_path / "file" / "page.md")]
     result = CliRunner().invoke(command_line, command)
     assert result.exit_code == 2
-    assert "name a file in a folder" in result.output
+    assert "cannot be written" in result.output
+    assert "name a file in another folder" in " ".join(result.output.split())
 
 
-def test_a_page_that_cannot_be_written_is_told_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    (tmp_path / "page.md").mkdir()
-    with pytest.raises(OSError):
-        write_page(tmp_path / "page.md", "text")
-    assert [path.name for path in tmp_path.iterdir()] == ["page.md"]
+@pytest.mark.parametrize("name", ["learning-rates", "palm-switches", "checkpoints"])
+def test_a_page_of_many_intervals_says_that_they_are_not_corrected_for_their_number(name: str, tmp_path: Path) -> None:
+    several = re.sub(r"--seeds \d", "--seeds 2", SMALL[name])
+    page = written(several, tmp_path / "page.md")
+    assert "none is corrected for their number" in page
+    assert "One that holds 0 does not show that there is no effect" in page
+    assert "shows no effect" not in page
+    one = written(several.replace("--seeds 2", "--seeds 1"), tmp_path / "one.md")
+    assert "corrected" not in one, "there are no intervals"
 
 
 def test_the_proxy_knows_nothing_of_the_store_or_of_experiments() -> None:
@@ -204,6 +209,14 @@ def test_what_a_choice_of_palm_changes_is_counted() -> None:
     assert f"| {base} | 0 | 100 | 0.1 |" in page
     assert f"| {choice} | 8 | 129 (+29.0%) | 0.1 |" in page
     assert "in one respect" not in page
+    assert "Each row makes one of PaLM's choices" not in page
+    assert "the row with biases undoes one" in page
+
+
+def test_the_base_makes_palm_s_choice_as_to_biases_and_the_row_undoes_it() -> None:
+    (biased,) = [name for name, settings in sweep.SWITCHES.items() if settings == {"model__biases": True}]
+    assert "PaLM has none" in biased
+    assert not ProxyConfig().model.biases
 
 
 def test_how_far_z_loss_draws_log_z_is_told_beside_the_base() -> None:
@@ -254,7 +267,27 @@ def test_the_page_of_checkpoints_has_a_row_for_each_part(resumed: list[Resumed])
     assert next(line for line in signs if line.startswith("| scaler")).split("|")[3].strip() == "withheld"
 
 
+def test_where_every_step_was_withheld_there_is_no_ratio_of_updates(resumed: list[Resumed]) -> None:
+    ratio = {row["left_out"]: row["update_ratio"] for row in summary_rows(resumed)}
+    assert ratio["scaler"] is None, "not measured, which is not the same as no number"
+    assert ratio["nothing"] == 1.0
+
+
 # -- Precision -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("row", format_ranges(), ids=lambda row: row.name)
+def test_ranges_of_formats_are_those_of_their_arithmetic(row: FormatRange) -> None:
+    def kept(value: float) -> float:
+        return torch.tensor(value, dtype=torch.float64).to(FORMATS[row.name]).item()
+
+    assert kept(row.largest) == row.largest
+    assert math.isinf(kept(row.largest * (1 + row.epsilon / 2))), "half a gap further it is infinite"
+    assert kept(1 + row.epsilon) == 1 + row.epsilon
+    assert kept(1 + row.epsilon / 2) == 1, "to the even one"
+    assert kept(row.smallest) == row.smallest
+    assert kept(row.smallest / 2) == 0
+    assert kept(row.smallest_normal) == row.smallest_normal == row.smallest / row.epsilon
 
 
 def test_exponents_are_gathered_two_by_two_and_told_what_fp16_makes_of_them() -> None:

@@ -31,7 +31,9 @@ class FormatRange:
 
 
 def format_ranges() -> list[FormatRange]:
-    """Range and resolution of each format, as torch reports them and its arithmetic confirms."""
+    """Range and resolution of each format, as torch reports them; its smallest number is the gap at the smallest normal
+    one.
+    """
     rows = []
     for name, dtype in FORMATS.items():
         info = torch.finfo(dtype)

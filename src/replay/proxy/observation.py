@@ -11,7 +11,8 @@ update_rms                  RMS over all parameters of what the optimizer subtra
 param_norm                  global L2 norm of the parameters
 activation_norm             RMS of the last layer's residual stream; activation_norm/layer<i>
 attention_logit_max         largest attention logit over layers; attention_logit_max/layer<i>
-attention_entropy           mean attention entropy, nats, over layers; attention_entropy/layer<i>
+attention_entropy           mean attention entropy, nats, of the batch's first and last sequence alone, over layers;
+                            attention_entropy/layer<i>
 log_z                       mean log of the sum of exponentials of the output logits, over targets that count
 output_logit_norm           RMS of the output logits
 learning_rate, loss_scale   as set for this step; the scale as it is after it

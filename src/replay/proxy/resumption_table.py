@@ -11,6 +11,7 @@ from statistics import fmean
 from replay.proxy.resumption import FULL, LEFT_OUT, Resumed, demonstration_task, excess
 from replay.proxy.tables import (
     MECHANISM,
+    UNCORRECTED,
     joined,
     made_with,
     mean_told,
@@ -69,11 +70,15 @@ def forgotten(resumed: Sequence[Resumed]) -> list[Forgotten]:
 
 
 def summary_rows(resumed: Sequence[Resumed]) -> list[dict[str, object]]:
-    """One row for each part, means over seeds."""
-    return [
-        {name: fmean(value) if isinstance(value, list) else value for name, value in dataclasses.asdict(row).items()}
-        for row in forgotten(resumed)
-    ]
+    """One row for each part, means over seeds; ``update_ratio`` over those of which the step was made, if any."""
+    rows = []
+    for row in forgotten(resumed):
+        made = [ratio for ratio in row.update_ratio if not math.isnan(ratio)]
+        means = {
+            name: fmean(value) if isinstance(value, list) else value for name, value in dataclasses.asdict(row).items()
+        }
+        rows.append(means | {"update_ratio": fmean(made) if made else None})
+    return rows
 
 
 def page(resumed: Sequence[Resumed], before: int, after: int) -> str:
@@ -89,6 +94,7 @@ def page(resumed: Sequence[Resumed], before: int, after: int) -> str:
         "seed.",
         MECHANISM,
         _task(before, after),
+        *([UNCORRECTED] if count > 1 else []),
     )
     same = next(row.same for row in rows if row.left_out == FULL)
     lines += ["", "## The full resume", ""]
@@ -115,8 +121,7 @@ def page(resumed: Sequence[Resumed], before: int, after: int) -> str:
     lines += [*table(head, told), ""]
     lines += [
         "Nats; above 0 is worse than the full resume. The largest of many differences is above 0 even where a part "
-        "only reshuffles what chance decides; the means over steps are not. An interval that holds 0 shows no effect "
-        "at this number of seeds."
+        "only reshuffles what chance decides; the means over steps are not."
     ]
     lines += ["", "## What else shows it", ""]
     head = ["left out", "learning rate of the first step", "its update against the full resume's, RMS"]

@@ -1,4 +1,4 @@
-"""Sweeps: the learning rate with and without a cure, and PaLM's choices one at a time."""
+"""Sweeps: the learning rate with and without a cure, and the choices that PaLM's authors weighed, one at a time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SWITCHES: dict[str, dict[str, object]] = {
     "parallel layers": {"model__parallel_layers": True},
     "multi-query attention": {"model__kv_heads": 1},
     "RoPE": {"model__positions": "rope"},
-    "with biases": {"model__biases": True},
+    "with biases (PaLM has none, nor has the base)": {"model__biases": True},
     "tied embeddings N(0, 1), logits / sqrt(width)": {
         "model__tied_embeddings": True,
         "model__embedding_init_std": 1.0,
@@ -50,7 +50,10 @@ SWITCHES: dict[str, dict[str, object]] = {
         "schedule__decay_start": 100,
     },
 }
-"""PaLM's choices (sections 2 and 5), one at a time; its learning rate fell behind step 10,000, here behind step 100."""
+"""PaLM's choices (sections 2 and 5), one at a time; as to biases the base makes PaLM's choice, and the row undoes it.
+
+PaLM's learning rate fell behind step 10,000, here it does behind step 100.
+"""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from replay.proxy.recipes import language_task
 from replay.proxy.sweep import SweepRow
 from replay.proxy.tables import (
     MECHANISM,
+    UNCORRECTED,
     joined,
     made_with,
     mean_told,
@@ -38,6 +39,7 @@ def learning_rate_page(rows: Sequence[SweepRow], steps: int) -> str:
         _how(seeds),
         MECHANISM,
         f"{_task(steps)} The learning rate is constant after the warm-up.",
+        *_uncorrected(seeds),
     )
 
     def by_rate(cell: Callable[[str, float], str], names: Sequence[str]) -> list[str]:
@@ -81,12 +83,14 @@ def palm_page(rows: Sequence[SweepRow], steps: int) -> str:
         f"replay proxy sweep --palm --seeds {len(seeds)} --steps {steps} --docs docs/proxy-palm-switches.md",
         _how(seeds),
         MECHANISM,
-        f"{_task(steps)} Each row makes one of PaLM's choices on the base (PaLM sections 2 and 5), with all settings "
-        "that go with it there; how many that are, and how many more parameters it makes than the base has, stands "
-        "beside it. A row of several settings, as Adafactor's with its schedule, decay and clip, says nothing of any "
+        f"{_task(steps)} Each row but one makes one of PaLM's choices on the base (PaLM sections 2 and 5), with all "
+        "settings that go with it there; the row with biases undoes one, since the base has none, as PaLM has none. "
+        "How many settings a row changes, and how many more parameters it makes than the base has, stands beside it. "
+        "A row of several settings, as Adafactor's with its schedule, decay and clip, says nothing of any "
         "one of them; one of more parameters is no comparison at equal size. The learning rate is given, constant "
         "after the warm-up but where a row says otherwise, and not tuned for each row: a difference is one at this "
         "learning rate.",
+        *_uncorrected(seeds),
     )
     head = ["choice", "settings changed", "parameters", "learning rate", "final loss, nats", "less the base's, by seed"]
     head += ["largest attention logit", "log Z at the last step"]
@@ -117,6 +121,10 @@ def _how(seeds: set[int]) -> str:
     if len(seeds) == 1:
         intervals = "One seed gives no interval."
     return f"{seeds_told(seeds)}; {made_with()}. {intervals}"
+
+
+def _uncorrected(seeds: set[int]) -> list[str]:
+    return [UNCORRECTED] if len(seeds) > 1 else []
 
 
 def _task(steps: int) -> str:
