@@ -7,7 +7,7 @@ run, alternating, on one thread, by CPU time, the best of several rounds; so tha
    speed of one large product, by whichever of torch's libraries is faster; and how much of it a step without any
    telemetry saves.
 2. The same step, as written, compiled, and with its products by the library that the plain loop uses, against a loop
-   in the manner of nanoGPT: modules, cross-entropy, AdamW by torch, the same signals logged a tensor at a time; same
+   in the manner of nanoGPT: modules, cross-entropy, AdamW by torch, the same signals, each read by itself; same
    model, same data. Attention entropy is taken of as many sequences as the proxy takes, and for comparison of the
    whole batch, as a loop that spares nothing would have it.
 3. The step with attention logits in the thousands against the step as initialised.
@@ -22,7 +22,7 @@ import os
 import platform
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +39,7 @@ from replay.proxy import (
     data,
     linear,
     model,
+    observation,
     parameters,
 )
 from replay.proxy.linear import linear_map
@@ -122,38 +123,74 @@ class PlainTransformer(nn.Module):
         return self.head(self.norm(x))  # type: ignore[no-any-return]
 
 
+def groups_of(net: PlainTransformer) -> dict[str, list[nn.Parameter]]:
+    """The parameters by the kinds of tensor of which the proxy tells signals apart."""
+    groups: dict[str, list[nn.Parameter]] = {group: [] for group in observation.GROUPS}
+    for name, parameter in net.named_parameters():
+        if "norm" in name:
+            kind = "norm"
+        elif name.startswith("blocks."):
+            kind = "attention" if ".attention." in name else "mlp"
+        else:
+            kind = "head" if name.startswith("head.") else "embedding"
+        groups[kind].append(parameter)
+    return groups
+
+
+def norm_of(tensors: Iterable[Tensor]) -> Tensor:
+    """L2 norm of all tensors together, []."""
+    return torch.stack([tensor.norm() for tensor in tensors]).norm()
+
+
 def plain_loop(entropy_of: int) -> Callable[[], dict[str, float]]:
-    """A step of a plain eager loop that logs the proxy's signals, a tensor at a time."""
+    """A step of a plain eager loop that logs the proxy's signals: one ``.item()`` for each that torch computes."""
     net = PlainTransformer(CONFIG.model, entropy_of)
     assert sum(p.numel() for p in net.parameters()) == parameters.parameter_count(CONFIG.model)
-    optimizer = torch.optim.AdamW(net.parameters(), lr=0.01, betas=(0.9, 0.95), weight_decay=0.1)
-    count = 0
+    all_parameters, groups = list(net.parameters()), groups_of(net)
+    blocks = [block for block in net.blocks if isinstance(block, Block)]
+    size = sum(p.numel() for p in all_parameters)
+    optimizer = torch.optim.AdamW(all_parameters, lr=0.01, betas=(0.9, 0.95), weight_decay=0.1)
+    count = samples = tokens = 0
+
+    def lag(p: nn.Parameter) -> Tensor:
+        second = optimizer.state[p]["exp_avg_sq"] / (1 - 0.95**count)
+        assert p.grad is not None
+        squares: Tensor = (p.grad / (second.sqrt() + 1e-8)).square()
+        return squares.mean().sqrt()
 
     def step() -> dict[str, float]:
-        nonlocal count
+        nonlocal count, samples, tokens
         count += 1
         batch = data.training_batch(CONFIG, count)
         logits = net(torch.from_numpy(batch.inputs))
         loss = F.cross_entropy(logits.view(-1, logits.size(-1)), torch.from_numpy(batch.targets).reshape(-1))
         optimizer.zero_grad()
         loss.backward()
-        norm = torch.nn.utils.clip_grad_norm_(net.parameters(), float("inf"))
-        before = [p.detach().clone() for p in net.parameters()]
+        norm = torch.nn.utils.clip_grad_norm_(all_parameters, float("inf"))
+        before = [p.detach().clone() for p in all_parameters]
         optimizer.step()
+        samples += len(batch.inputs)
+        tokens += batch.targets.size
         signals = {"loss": loss.item(), "grad_norm": norm.item()}
         signals["log_z"] = logits.detach().logsumexp(-1).mean().item()
         signals["output_logit_norm"] = logits.detach().pow(2).mean().sqrt().item()
-        signals["param_norm"] = sum(p.detach().pow(2).sum().item() for p in net.parameters()) ** 0.5
-        moved = sum((p.detach() - b).pow(2).sum().item() for p, b in zip(net.parameters(), before, strict=True))
-        signals["update_rms"] = moved**0.5
-        for name, p in net.named_parameters():
-            state = optimizer.state[p]
-            assert p.grad is not None
-            correction = 1 - 0.95 ** state["step"].item()
-            signals[f"lag/{name}"] = (p.grad.square() * correction / (state["exp_avg_sq"] + 1e-16)).mean().sqrt().item()
-            signals[f"grad_norm/{name}"] = p.grad.norm().item()
-        for i, block in enumerate(net.blocks):
-            signals[f"logit/{i}"], signals[f"entropy/{i}"] = block.attention.largest, block.attention.entropy  # type: ignore[union-attr,assignment]
+        signals["embedding_grad_share"] = (net.token.weight.grad.norm() / norm).item()  # type: ignore[union-attr]
+        signals["param_norm"] = norm_of(p.detach() for p in all_parameters).item()
+        moved = norm_of(p.detach() - old for p, old in zip(all_parameters, before, strict=True))
+        signals["update_rms"] = (moved / size**0.5).item()
+        for name, members in groups.items():
+            signals[f"grad_norm/{name}"] = norm_of(p.grad for p in members if p.grad is not None).item()
+            signals[f"second_moment_lag/{name}"] = torch.stack([lag(p) for p in members]).max().item()
+        signals["second_moment_lag"] = max(signals[f"second_moment_lag/{name}"] for name in groups)
+        for i, block in enumerate(blocks):
+            signals[f"attention_logit_max/layer{i}"] = block.attention.largest
+            signals[f"attention_entropy/layer{i}"] = block.attention.entropy
+            signals[f"activation_norm/layer{i}"] = block.norm
+        signals["attention_logit_max"] = max(block.attention.largest for block in blocks)
+        signals["attention_entropy"] = sum(block.attention.entropy for block in blocks) / len(blocks)
+        signals["activation_norm"] = blocks[-1].norm
+        signals |= {"learning_rate": 0.01, "loss_scale": 1.0, "skipped_steps": 0.0}
+        signals |= {"batch_size": len(batch.inputs), "samples": samples, "tokens": tokens}
         return signals
 
     return step
@@ -355,7 +392,8 @@ def page(measured: Measured, rounds: int) -> str:
         f"{milliseconds['product']} ms, the usual one {milliseconds['usual product']} ms. The proxy multiplies by "
         "oneDNN (`replay.proxy.linear`), plain torch in fp32 by the other, so part of what the proxy gains hangs on "
         "the processor: the third row of each kind has the rest. The plain loop is one in the manner of nanoGPT: "
-        "modules, cross-entropy and AdamW by torch, signals read a tensor at a time and kept in memory.",
+        "modules, cross-entropy and AdamW by torch, the proxy's signals, each computed and read by itself and kept in "
+        "memory.",
     ]
     return joined(lines)
 
