@@ -56,7 +56,19 @@ def show_command(name: str, seed: int, around: int, control: bool, docs: Path | 
     signs = vital_signs.examine(failure, seed, around)
     if docs is not None:
         write_page(docs, vital_signs.page(failure, seed, around, signs))
-    print_result(signs.control_rows if control else signs.rows, as_json)
+    rows = signs.control_rows if control else signs.rows
+    print_result([_measured(row, signs.moment) for row in rows], as_json)
+
+
+def _measured(row: dict[str, float], moment: int) -> dict[str, float | None]:
+    """Signals of a step, None for those that were not measured: a trace has NaN for them, as for any that are none."""
+
+    def was_measured(name: str) -> bool:
+        if name == "held_out":
+            return row["step"] >= moment - 5  # (:class:`replay.proxy.failure.Trace`)
+        return not (row["skipped_steps"] and name.partition("/")[0] in ("update_rms", "second_moment_lag"))
+
+    return {name: value if was_measured(name) else None for name, value in row.items()}
 
 
 @failures_group.command("verify")
