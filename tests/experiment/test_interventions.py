@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from replay.experiment.interventions import REENACTED, InterventionError, SkipBatches, from_fields
+from replay.proxy import Ramp, failures
 from replay.proxy.training import Training
 from replay_parsers.kinds import KINDS, EventKind, Role
 
@@ -43,6 +44,44 @@ def test_each_change_reaches_its_setting_and_the_run_goes_on(
     part, name = setting.split(".")
     assert getattr(getattr(training.config, part), name) == value
     assert training.advance()["loss"] > 0
+
+
+def test_the_rule_against_odd_steps_knows_the_norms_of_before_it() -> None:
+    training = Training.start(toy_case(0).control)
+    while training.step < 130:
+        training.advance()
+    from_fields("skip_step_rule", {"after": 1e-6}).apply(training)
+    assert training.advance()["skipped_steps"] == 1
+
+
+def test_a_changed_embedding_gradient_takes_hold_where_a_ramp_is_the_cause() -> None:
+    case = failures.get("embedding-gradient").case(5)
+    training = Training.start(case.config.replace(model__embedding_grad_ramp=Ramp(before=0.1, after=1.0, start=1)))
+    training.advance()
+    from_fields("embedding_grad_scale_change", {"after": 0.1}).apply(training)
+    training.advance()
+    assert training.embedding_grad_scale == 0.1
+
+
+def test_a_changed_batch_size_takes_hold_where_there_is_a_ramp() -> None:
+    ramp = Ramp(before=4, after=8, start=1)
+    training = Training.start(toy_case(0).control.replace(data__batch_ramp=ramp))
+    assert training.advance()["batch_size"] == 8
+    from_fields("batch_size_change", {"after": 2}).apply(training)
+    assert training.advance()["batch_size"] == 2
+
+
+def test_a_series_of_logged_learning_rates_is_re_enacted_as_logged(training: Training) -> None:
+    while training.step < 5:
+        training.advance()
+    for fields, rate in (
+        ({"factor": 0.5}, 5e-3),
+        ({"after": 1e-3}, 1e-3),
+        ({"factor": 0.5}, 5e-4),
+        ({"after": 2e-3}, 2e-3),
+    ):
+        from_fields("lr_change", fields).apply(training)
+        assert training.advance()["learning_rate"] == rate
 
 
 def test_a_reset_forgets_the_moments(training: Training) -> None:

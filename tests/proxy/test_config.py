@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from replay.proxy import ConfigError, Defect, Fault, ProxyConfig, Ramp
+from replay.proxy.ramps import ramps_ended
+from replay.proxy.training import Training
 
 RICH = ProxyConfig(seed=3).replace(
     data__defects=(Defect(kind="random", first=2, last=3),),
@@ -49,7 +51,17 @@ def test_fields_left_out_take_their_defaults() -> None:
         ({"model": 3}, "^model: a mapping of settings is needed, not 3"),
         ({"faults": [{"kind": "weight_bit", "step": 1}]}, "needs a parameter"),
         ({"faults": [{"kind": "weight_bit"}]}, r"^faults\[0\]: step must be given"),
-        ({"model": {"position_init": "sinusoidal", "width": 27, "heads": 1}}, "even width"),
+        (
+            {"model": {"position_init": "sinusoidal", "width": 27, "heads": 1}},
+            "position_init 'sinusoidal' needs an even w",
+        ),
+        ({"model": {"positions": "sinusoidal", "width": 27, "heads": 1}}, "positions 'sinusoidal' needs an even width"),
+        ({"model": {"positions": "rope", "width": 6, "heads": 2}}, "even head width, not 3"),
+        (
+            {"model": {"residual_init": "scaled", "norm_placement": "deepnorm"}},
+            "'scaled' does nothing under .*'deepnorm'",
+        ),
+        ({"model": {"residual_init": "scaled", "norm_placement": "glm_deepnorm"}}, "set it to 'plain'"),
         ({"model": {"hidden": -4}}, "model.hidden must lie between"),
         ({"model": {"kv_heads": 8}}, "model.kv_heads must lie between 0 and 4"),
         ({"model": {"width": 2**40}}, "model.width must lie between"),
@@ -79,6 +91,33 @@ def test_what_cannot_be_is_refused(values: dict[str, object], message: str) -> N
 def test_text_that_is_no_json_is_told_with_its_line() -> None:
     with pytest.raises(ConfigError, match="line 2"):
         ProxyConfig.from_json('{\n"seed": }')
+
+
+@pytest.mark.parametrize(
+    ("text", "key"), [('{"seed": 1, "seed": 2}', "seed"), ('{"model": {"width": 16, "width": 16}}', "width")]
+)
+def test_a_key_that_is_given_twice_is_told(text: str, key: str) -> None:
+    with pytest.raises(ConfigError, match=f"^'{key}' is given twice in one mapping"):
+        ProxyConfig.from_json(text)
+
+
+def test_fixed_sines_need_an_even_width_and_no_even_head() -> None:
+    config = ProxyConfig.from_dict({"model": {"positions": "sinusoidal", "width": 6, "heads": 2}})
+    assert Training.start(config).advance()["loss"] > 0
+
+
+@pytest.mark.parametrize(
+    ("given", "ended"),
+    [
+        (["data.batch_size"], ["data.batch_ramp"]),
+        (["model.embedding_grad_scale", "data.batch_size"], ["model.embedding_grad_ramp", "data.batch_ramp"]),
+        (["data.batch_size", "data.batch_ramp"], []),
+        (["data.batch_size", "data.batch_ramp.after"], []),
+        (["data.source", "model.z_loss"], []),
+    ],
+)
+def test_a_plain_value_ends_the_ramp_that_is_not_given_with_it(given: list[str], ended: list[str]) -> None:
+    assert ramps_ended(given) == ended
 
 
 def test_text_that_nests_too_deep_or_counts_too_far_is_told() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from replay.proxy import ProxyConfig, failures
+from replay.proxy import DataConfig, ModelConfig, PrecisionConfig, ProxyConfig, failures
+from replay.proxy.checkpoint import Checkpoint
 from replay.proxy.failure import Arm
 from replay.proxy.hope import RELAPSED_STEPS, STUCK_STEPS, Hope
 from replay.proxy.runs import train
@@ -87,6 +89,78 @@ def test_a_relapsed_run_is_given_up_unless_it_is_told_never_to(tmp_path: Path) -
     training = ruined()
     whole = train(training, tmp_path / "other", give_up=False, progress=lambda signals, _: wreck(training, signals))
     assert (whole.ended, whole.last_step) == ("completed", 900)
+
+
+def interrupted(losses: list[float], steps: set[int]) -> int | None:
+    """As :func:`given_up_at`, with what is kept written to JSON and read into another at some steps."""
+    hope = Hope(16)
+    for step, loss in enumerate(losses, 1):
+        if hope.lost({"loss": loss, "skipped_steps": 0.0}):
+            return step
+        if step in steps:
+            kept = json.dumps(hope.state_dict(), allow_nan=False)
+            hope = Hope(16)
+            hope.load_state_dict(json.loads(kept))
+    return None
+
+
+@pytest.mark.parametrize(
+    "losses",
+    [
+        [0.3] * 30 + [math.nan] * 60,
+        [0.1] * 100 + [GUESS + 1] * 700,
+        [0.1] * 100 + [GUESS + 1] * 20 + [math.inf] + [GUESS + 1] * 700,
+        [GUESS] * 600 + [0.1] * 100 + [9.0] * 1000,
+    ],
+    ids=["no finite loss", "relapsed", "relapsed, once infinite", "relapsed, slow to learn"],
+)
+def test_interruptions_do_not_delay_the_end(losses: list[float]) -> None:
+    expected = given_up_at(losses)
+    assert expected is not None
+    for at in (1, 19, 20, 35, 79, 110, 300, expected - 1):
+        assert interrupted(losses, {at}) == expected
+    assert interrupted(losses, set(range(0, len(losses), 7))) == expected
+
+
+STUCK = ProxyConfig(
+    seed=1,
+    steps=200,
+    model=ModelConfig(width=8, depth=1, heads=2),
+    data=DataConfig(batch_size=2),
+    precision=PrecisionConfig(mode="fp16_gradients", initial_scale=2.0**60, minimum_scale=2.0**60),
+)
+"""All of its gradients overflow, and its loss scale never falls."""
+
+
+@pytest.mark.parametrize("at", [1, 30, STUCK_STEPS - 1])
+def test_a_run_is_given_up_at_the_same_step_wherever_it_was_interrupted(tmp_path: Path, at: int) -> None:
+    whole = train(Training.start(STUCK), tmp_path / "whole")
+    assert whole.last_step == STUCK_STEPS
+    first = train(Training.start(STUCK.replace(steps=at)), tmp_path / "part")
+    resumed = Training.resume(first.checkpoint)
+    resumed.adopt(resumed.config.replace(steps=STUCK.steps))
+    rest = train(resumed, tmp_path / "part")
+    assert (rest.last_step, rest.ended) == (whole.last_step, whole.ended)
+    assert resumed.fingerprint() == Training.resume(whole.checkpoint).fingerprint()
+
+
+def test_a_run_that_was_given_up_goes_on_only_if_something_about_it_is_changed_or_it_never_is(tmp_path: Path) -> None:
+    checkpoint = train(Training.start(STUCK), tmp_path).checkpoint
+    again = train(Training.resume(checkpoint), tmp_path / "again")
+    assert (again.first_step, again.last_step) == (STUCK_STEPS + 1, STUCK_STEPS)
+    assert again.ended.startswith("given up: 50 steps in a row")
+    changed = Training.resume(checkpoint)
+    changed.change(learning_rate=1e-4)
+    assert train(changed, tmp_path / "changed").last_step == 2 * STUCK_STEPS
+    parts = Training.resume(checkpoint, without=["schedule"])
+    assert train(parts, tmp_path / "parts").last_step == 2 * STUCK_STEPS
+    assert train(Training.resume(checkpoint), tmp_path / "never", give_up=False).last_step == STUCK.steps
+
+
+def test_a_checkpoint_of_before_hope_was_kept_is_resumed() -> None:
+    snapshot = Training.start(STUCK).snapshot()
+    older = {name: value for name, value in snapshot.state.items() if name != "hope"}
+    assert Training.restore(Checkpoint(snapshot.tensors, older)).advance()["loss"] > 0
 
 
 @pytest.mark.slow

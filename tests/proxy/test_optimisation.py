@@ -7,8 +7,9 @@ import math
 import pytest
 import torch
 
-from replay.proxy import OptimizerConfig, ScheduleConfig
+from replay.proxy import ModelConfig, OptimizerConfig, ScheduleConfig
 from replay.proxy.optimisation import Optimizer, ParameterVector, clip_gradient, learning_rate
+from replay.proxy.parameters import initial_parameters
 
 
 def tensors() -> dict[str, torch.Tensor]:
@@ -145,6 +146,19 @@ def test_weight_decay_and_what_scales_it(scaling: str, expected: float) -> None:
     optimizer.rate, optimizer.peak_rate = 0.5, 1.0
     optimizer.step()
     assert vector.values.tolist() == pytest.approx([expected] * 4 + [1.0] * 2)
+
+
+def test_embeddings_and_learned_positions_are_among_the_matrices_that_decay() -> None:
+    vector = ParameterVector(initial_parameters(ModelConfig(width=8, depth=1, heads=2, biases=True), seed=0))
+    with torch.no_grad():
+        vector.values.fill_(1.0)
+    optimizer = Optimizer(vector, OptimizerConfig(weight_decay=0.1, decay_all=False))
+    optimizer.rate = 0.5
+    optimizer.step()
+    decayed = {name for name, tensor in vector.named.items() if (tensor < 1.0).all()}
+    spared = {name for name in vector.names if name.endswith((".gain", ".bias"))}
+    assert {"embedding.token", "embedding.position", "final.head"} <= decayed
+    assert decayed == set(vector.names) - spared
 
 
 def test_decay_that_stands_alone_follows_the_schedule_but_not_its_peak() -> None:

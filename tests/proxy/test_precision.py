@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from typing import Any
 
 import pytest
 import torch
 
-from replay.proxy import OptimizerConfig, PrecisionConfig, ProxyConfig, numerics
+from replay.proxy import DataConfig, OptimizerConfig, PrecisionConfig, ProxyConfig, numerics
 from replay.proxy.optimisation import Optimizer, ParameterVector
 from replay.proxy.precision import Precision
 from replay.proxy.training import Training
@@ -28,6 +30,23 @@ def overflowing(config: PrecisionConfig, gradient: float, steps: int) -> list[tu
 def test_an_overflow_withholds_the_step_and_halves_the_scale_down_to_its_floor() -> None:
     config = PrecisionConfig(mode="fp16_gradients", initial_scale=8.0, minimum_scale=2.0)
     assert overflowing(config, math.inf, 4) == [(4.0, False), (2.0, False), (2.0, False), (2.0, False)]
+
+
+def test_the_floor_holds_for_a_step_that_a_rule_withholds_as_well() -> None:
+    vector = ParameterVector({"weight": torch.zeros(1)})
+    optimizer = Optimizer(vector, OptimizerConfig(weight_decay=0.0))
+    precision = Precision(PrecisionConfig(mode="fp16_gradients", initial_scale=8.0, minimum_scale=2.0))
+    scales = []
+    for _ in range(4):
+        precision.backward((vector.named["weight"] * math.inf).sum(), optimizer)
+        precision.withhold()
+        scales.append(precision.loss_scale)
+    assert scales == [4.0, 2.0, 2.0, 2.0]
+
+
+def test_an_overflow_does_not_lift_a_scale_that_is_below_the_floor_already() -> None:
+    config = PrecisionConfig(mode="fp16_gradients", initial_scale=1.0, minimum_scale=8.0)
+    assert overflowing(config, math.inf, 2) == [(1.0, False), (1.0, False)]
 
 
 def test_the_scale_grows_after_its_interval_of_clean_steps() -> None:
@@ -54,6 +73,44 @@ def test_a_run_in_fp16_withholds_a_step_and_goes_on() -> None:
     while signals["skipped_steps"]:
         signals = training.advance()
     assert signals["update_rms"] > 0
+
+
+SCALED = PrecisionConfig(mode="fp16_gradients", initial_scale=2.0**10, growth_interval=10)
+
+
+def grown(steps: int = 25) -> Training:
+    training = Training.start(ProxyConfig(data=DataConfig(batch_size=2), precision=SCALED))
+    for _ in range(steps):
+        training.advance()
+    assert training.precision.loss_scale == 2.0**12
+    return training
+
+
+@pytest.mark.parametrize("changes", [{"minimum_scale": 2.0}, {"mode": "fp16"}, {"growth_interval": 11}])
+def test_a_changed_setting_leaves_the_loss_scale_and_its_growth_count(changes: dict[str, Any]) -> None:
+    training = grown()
+    before = training.precision.state_dict()
+    training.change(precision=dataclasses.replace(SCALED, **changes))
+    assert training.precision.state_dict() == before | {
+        "growth_interval": changes.get("growth_interval", SCALED.growth_interval)
+    }
+    assert Training.restore(training.snapshot()).precision.state_dict() == training.precision.state_dict()
+
+
+def test_a_growth_count_beyond_a_shorter_interval_still_lets_the_scale_grow() -> None:
+    training = grown()
+    training.change(precision=dataclasses.replace(SCALED, growth_interval=3))
+    assert [training.advance()["loss_scale"] for _ in range(5)] == [2.0**k for k in (13, 13, 13, 14, 14)]
+
+
+def test_the_loss_scale_starts_over_where_its_start_is_what_changed_or_there_was_none() -> None:
+    training = grown()
+    training.change(precision=dataclasses.replace(SCALED, initial_scale=64.0))
+    assert training.precision.loss_scale == 64.0
+    training.change(precision=PrecisionConfig())
+    assert training.precision.loss_scale == 1.0
+    training.change(precision=SCALED)
+    assert training.precision.loss_scale == SCALED.initial_scale
 
 
 def test_bf16_stays_close_to_fp32() -> None:

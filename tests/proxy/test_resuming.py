@@ -11,6 +11,7 @@ from torch import Tensor
 
 from replay.proxy import ConfigError, DataConfig, ModelConfig, OptimizerConfig, PrecisionConfig, ProxyConfig, text
 from replay.proxy.checkpoint import Checkpoint, CheckpointError
+from replay.proxy.hope import Hope
 from replay.proxy.training import Training
 
 CONFIG = ProxyConfig(
@@ -20,6 +21,9 @@ CONFIG = ProxyConfig(
     optimizer=OptimizerConfig(skip_above=3.0),
     precision=PrecisionConfig(mode="fp16_gradients"),
 )
+
+
+HOPE = Hope(16).state_dict()
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +62,13 @@ def test_a_count_that_is_none_is_told(saved: Checkpoint, name: str, value: objec
         ({"norm_history": ["x"]}, "norm_history: a number"),
         ({"scaler": [1]}, "scaler: a mapping"),
         ({"scaler": {"scale": 1.0}}, "scaler: a mapping of scale, growth_factor"),
+        ({"hope": 1}, "hope: a mapping of last, steps"),
+        ({"hope": {"last": []}}, "hope: a mapping of last, steps"),
+        ({"hope": HOPE | {"last": [1.0] * 21}}, "hope.last: a list of at most 20"),
+        ({"hope": HOPE | {"last": [float("nan")]}}, "hope.last: a finite number"),
+        ({"hope": HOPE | {"last": [1]}}, "hope.last: a finite number"),
+        ({"hope": HOPE | {"stuck": -1}}, "hope.stuck: a whole number from 0"),
+        ({"hope": HOPE | {"learned_at": 2.5}}, "hope.learned_at: a whole number from 0"),
         ({"config": []}, "config: config: a mapping"),
         ({"config": {"model": {"width": -1}}}, "config: model.width"),
     ],

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -233,6 +234,55 @@ def test_changes_take_hold_from_the_next_step() -> None:
         training.change(model=ModelConfig(width=32))
     with pytest.raises(ConfigError, match="cannot be changed"):
         training.change(colour=1)
+
+
+def test_a_rule_that_is_turned_on_in_mid_run_works_at_the_next_step() -> None:
+    training = Training.start(SMALL)
+    advanced(training, 130)
+    resumed = Training.restore(training.snapshot())
+    for run in (training, resumed):
+        run.change(skip_above=1e-6)
+        assert [signals["skipped_steps"] for signals in advanced(run, 3)] == [1, 1, 1]
+
+
+def test_the_norms_that_are_kept_without_the_rule_are_those_of_the_rule() -> None:
+    free, ruled = Training.start(SMALL), Training.start(SMALL.replace(optimizer__skip_above=1e9))
+    for run in (free, ruled):
+        advanced(run, 140)
+    assert free.snapshot().state["norm_history"] == ruled.snapshot().state["norm_history"]
+    assert torch.equal(free.vector.values, ruled.vector.values)
+
+
+def test_a_plain_value_ends_the_ramp_that_would_win_over_it() -> None:
+    ramp = Ramp(before=0.1, after=1.0, start=2)
+    training = Training.start(
+        SMALL.replace(model__embedding_grad_ramp=ramp, data__batch_ramp=Ramp(before=2, after=8, start=2))
+    )
+    assert advanced(training, 3)[-1]["batch_size"] == 8
+    training.change(embedding_grad_scale=0.1, batch_size=3)
+    assert training.advance()["batch_size"] == 3
+    assert training.embedding_grad_scale == 0.1
+    training.change(embedding_grad_scale=0.5, embedding_grad_ramp=ramp)
+    assert training.embedding_grad_scale == 1.0, "given along with it"
+
+
+def test_a_learning_rate_is_the_peak_that_holds_whatever_factors_came_before() -> None:
+    training = Training.start(SMALL.replace(schedule__warmup_steps=0))
+    training.change(learning_rate_factor=0.5)
+    training.change(learning_rate=1e-3)
+    assert training.advance()["learning_rate"] == 1e-3
+    training.change(learning_rate_factor=0.5)
+    training.change(learning_rate_factor=0.5)
+    assert training.advance()["learning_rate"] == 0.25e-3
+    training.change(learning_rate=1e-3, learning_rate_factor=0.1)
+    assert training.advance()["learning_rate"] == pytest.approx(1e-4)
+
+
+def test_the_seed_and_with_it_the_language_cannot_change_in_mid_run() -> None:
+    training = Training.start(SMALL)
+    with pytest.raises(ConfigError, match=r"seed cannot change in mid-run, from 1 to 9: .* start a new run"):
+        training.adopt(training.config.replace(seed=9))
+    assert training.config == SMALL
 
 
 @pytest.mark.parametrize(
