@@ -137,6 +137,28 @@ def test_settings_are_checked_together(tmp_path: Path) -> None:
     assert told("train", "--out", str(tmp_path), "--set", "steps=3", *SMALL, *pairs)["last_step"] == 3
 
 
+def test_a_plain_value_ends_the_ramp_that_would_win_over_it(tmp_path: Path) -> None:
+    ramp = '{"before": 2, "after": 8, "start": 0, "length": 4}'
+    out = str(tmp_path / "run")
+    told("train", "--out", out, *SMALL, "--set", "steps=2", "--set", f"data.batch_ramp={ramp}")
+    told("resume", out, "--out", out, "--steps", "2", "--set", "data.batch_size=3")
+    kept = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert kept["flops_last_step"] == 3 * kept["flops_per_sequence"]
+    assert kept["config"]["data"]["batch_ramp"] is None
+
+
+def test_a_resume_takes_no_other_seed(run: Path, tmp_path: Path) -> None:
+    message = refused("resume", str(run), "--out", str(tmp_path / "new"), "--steps", "2", "--set", "seed=9")
+    assert "seed cannot change in mid-run, from 0 to 9" in " ".join(message.split())
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_key_that_is_given_twice_in_a_setting_is_told(tmp_path: Path) -> None:
+    ramp = 'data.batch_ramp={"before": 2, "before": 4, "after": 8, "start": 0}'
+    message = refused("train", "--out", str(tmp_path / "run"), "--set", ramp)
+    assert "data.batch_ramp: 'before' is given twice" in " ".join(message.split())
+
+
 def test_settings_in_a_file(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     settings = {"seed": 7, "steps": 2, "model": {"width": 16, "depth": 1, "heads": 2}, "data": {"batch_size": 2}}
@@ -155,6 +177,7 @@ def test_settings_in_a_file(tmp_path: Path) -> None:
         (b"[" * 100_000, "thousands deep"),
         (b'{"seed": 1', "line 1: not JSON"),
         (b"[]", "a mapping of settings is needed"),
+        (b'{"steps": 1, "steps": 2}', "'steps' is given twice"),
     ],
 )
 def test_a_file_that_holds_no_settings_is_told(tmp_path: Path, content: bytes, message: str) -> None:

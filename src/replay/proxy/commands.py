@@ -29,7 +29,8 @@ from replay.proxy.command_helpers import (
 )
 from replay.proxy.config import ConfigError, ProxyConfig
 from replay.proxy.failure_commands import failures_group
-from replay.proxy.settings import MOST_STEPS
+from replay.proxy.ramps import ramps_ended
+from replay.proxy.settings import MOST_STEPS, unique_keys
 from replay.proxy.table_commands import checkpoints_command, sweep_command
 
 if TYPE_CHECKING:
@@ -55,16 +56,22 @@ def _settings(pairs: Iterable[str]) -> dict[str, object]:
         if not equals:
             raise click.BadParameter(f"{pair!r} is no setting; write NAME=VALUE, as in optimizer.beta2=0.95")
         try:
-            changes[name] = json.loads(value)
+            changes[name] = json.loads(value, object_pairs_hook=unique_keys)
+        except ConfigError as error:
+            raise ConfigError(f"{name}: {error}") from error
         except (ValueError, RecursionError):
             changes[name] = value
     return changes
 
 
 def _configured(config: ProxyConfig, pairs: Iterable[str]) -> ProxyConfig:
-    """A config with settings changed, all at once, checked in the same way as one read from JSON."""
-    values = config.to_dict()
-    for name, value in _settings(pairs).items():
+    """A config with settings changed, all at once, checked in the same way as one read from JSON.
+
+    A plain value ends the ramp that would win over it, as :meth:`replay.proxy.training.Training.change` has it.
+    """
+    values, changes = config.to_dict(), _settings(pairs)
+    changes |= dict.fromkeys(ramps_ended(changes))
+    for name, value in changes.items():
         values = _with(values, name.split("."), value)
     return ProxyConfig.from_dict(values)
 
