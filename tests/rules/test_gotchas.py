@@ -153,6 +153,41 @@ def test_what_is_absent_or_too_short_is_told_with_the_reason() -> None:
     assert rules.evaluate(BUILT_IN, {}).checked == ()
 
 
+def test_the_quiet_of_a_short_history_is_told_with_what_an_alarm_would_have_asked_for() -> None:
+    """Six points of seven looked at is no clean bill where each had to be 16 times the median to count."""
+    found = rules.evaluate(BUILT_IN, {"grad_norm": Series.of([1.0, 1.2, 0.9, 1.1, 14.0, 1.0, 1.1])})
+    assert found.flags == ()
+    [norm] = [entry for entry in found.checked if entry.rule == "grad-norm-spike"]
+    assert (norm.judged, norm.points) == (4, 7), "the first three are a history, not judged"
+    assert norm.reservation == (
+        "4 of them on a short history, which asks for a rise to 16 times the median, not 4 times, "
+        "or 3 points in a row at 4 times the highest before or beyond"
+    )
+
+
+def test_a_long_history_has_no_reservation_but_for_its_beginning() -> None:
+    found = rules.evaluate(BUILT_IN, {"loss": Series.of(noisy(2.3, 300))})
+    [spike] = [entry for entry in found.checked if entry.rule == "loss-spike"]
+    assert (spike.judged, spike.cautious) == (297, 13)
+    [finite] = [entry for entry in found.checked if entry.rule == "loss-not-finite"]
+    assert finite.reservation == ""
+
+
+def test_three_points_in_a_row_are_a_step_only_while_history_is_short() -> None:
+    """Later the noise is known, and the spike's own limit is the sharper one."""
+    step_up = [2.0, 2.01, 3.2, 3.25, 3.22, 3.21]
+    assert [flag.step for flag in flags(loss=Series.of(step_up))] == [5]
+    assert flags(loss=Series.of([2.0, 2.6, 3.9, 4.5, 5.2, 3.9])) == [], "the two before are too far apart to tell"
+
+
+def test_after_a_step_that_lasted_the_baseline_is_what_came_before_it() -> None:
+    series = [2.0, 2.01, 3.2, 3.25, 3.22, 2.0, 2.01, 1.99, 4.2, 4.3]
+    assert [(flag.step, flag.step_end, round(flag.baseline, 3)) for flag in flags(loss=Series.of(series))] == [
+        (5, 5, 2.005),
+        (9, 10, 2.0),
+    ]
+
+
 def test_a_gradient_norm_ahead_of_the_loss_tells_its_lead() -> None:
     loss, norm = noisy(2.3, 300), noisy(0.2, 300, 0.1)
     norm[200:210], loss[207:212] = 20.0, 5.0

@@ -18,7 +18,7 @@ from replay.rules.model import Combination, Condition, Rule, Severity
 from replay_parsers.kinds import EventKind
 
 SMALL: dict[str, dict[str, Any]] = {
-    "spike": {"window": 8, "short": 6},
+    "spike": {"window": 8, "short": 6, "change_when_short": 3.0, "lasting": 2, "change_when_lasting": 0.2},
     "drop": {"window": 8, "scale": "log", "settle": True},
     "drift": {"window": 3, "reference": 4, "gap": 1},
     "changepoint": {"window": 3, "reference": 4},

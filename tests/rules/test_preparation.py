@@ -149,15 +149,21 @@ def test_the_104b_runs_divergence_is_found(shared: Path) -> None:
     found = evaluated(shared / "real/trainers/megatron-deepspeed/tr8_8738.log")
     assert [(flag.rule, flag.step) for flag in found.flags] == [
         ("loss-spike", 8741),
+        ("grad-norm-spike", 8742),
         ("loss-not-finite", 9027),
         ("loss-scale-collapse", 9027),
     ]
     assert found.flags[0].value == 7.596509
+    assert found.flags[1].baseline == pytest.approx((231_817.368 + 89_608.482) / 2), "what came before the rise"
 
 
-def test_the_104b_runs_falling_loss_scale_is_found(shared: Path) -> None:
+def test_the_104b_runs_falling_loss_scale_and_its_loss_that_stays_up_are_found(shared: Path) -> None:
+    """Two reports of 2.67, then 4.4 throughout: too little history for one value, enough for three in a row."""
     found = evaluated(shared / "real/trainers/megatron-deepspeed/tr8b_17060.log")
-    assert [(flag.rule, flag.step, flag.value) for flag in found.flags] == [("loss-scale-collapse", 17_065, 32_768)]
+    assert [(flag.rule, flag.step, flag.value) for flag in found.flags] == [
+        ("loss-spike", 17_064, 4.404639),
+        ("loss-scale-collapse", 17_065, 32_768),
+    ]
 
 
 @pytest.mark.parametrize(

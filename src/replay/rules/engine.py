@@ -138,10 +138,14 @@ class Watch:
                             judged=tracker.judged,
                             first_step=cleaner.first_step or 0,
                             last_step=cleaner.last_step or 0,
+                            cautious=tracker.cautious,
+                            caution=tracker.caution if tracker.cautious else "",
                         )
                     )
                 else:
-                    unchecked.append(Unchecked(rule=rule.name, signal=signal, reason=_why_not(tracker, cleaner)))
+                    unchecked.append(
+                        Unchecked(rule=rule.name, signal=signal, reason=_why_not(tracker, cleaner), points=cleaner.kept)
+                    )
         return list(dict.fromkeys(checked)), list(dict.fromkeys(unchecked))
 
 
@@ -159,6 +163,12 @@ class _Tracker:
             tolerate=rule.tolerate,
         )
         self.judged = 0
+        self.cautious = 0
+
+    @property
+    def caution(self) -> str:
+        """What more the detector asks for while history is short."""
+        return self._detector.caution
 
     @property
     def needs(self) -> int:
@@ -171,6 +181,7 @@ class _Tracker:
         judged = ~np.isnan(verdicts.baseline) | verdicts.firing
         # A condition on the value by itself needs nothing to compare with.
         self.judged += len(verdicts.seen) if self._detector.needs == 1 else int(np.count_nonzero(judged))
+        self.cautious += int(np.count_nonzero(verdicts.cautious))
         self._builder.take(batch, verdicts)
 
     def episodes(self) -> list[Episode]:
@@ -183,6 +194,7 @@ class _Tracker:
             "detector": self._detector.state_dict(),
             "builder": self._builder.state_dict(),
             "judged": self.judged,
+            "cautious": self.cautious,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -190,6 +202,7 @@ class _Tracker:
         self._detector.load_state_dict(state["detector"])
         self._builder.load_state_dict(state["builder"])
         self.judged = state["judged"]
+        self.cautious = state["cautious"]
 
 
 def _sorted(series: Series) -> Series:

@@ -124,7 +124,11 @@ class Flag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """One rule looked at one signal: how many points it could judge, of how many, at which steps."""
+    """One rule looked at one signal: how many points it could judge, of how many, at which steps.
+
+    Of ``cautious`` points it was quiet after a history too short to know the noise by, so that an alarm asked for
+    more than elsewhere: ``caution`` says for what.
+    """
 
     rule: str
     signal: str
@@ -132,15 +136,25 @@ class Checked:
     judged: int
     first_step: int
     last_step: int
+    cautious: int = 0
+    caution: str = ""
+
+    @property
+    def reservation(self) -> str:
+        """What the quiet of a short history is worth, in words; empty where no point was judged by one."""
+        if not self.cautious:
+            return ""
+        return f"{self.cautious:,} of them on a short history, which asks for {self.caution}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unchecked:
-    """What a rule could not look at, and why."""
+    """What a rule could not look at, and why; of its signal there were ``points`` measurements, too few if any."""
 
     rule: str
     signal: str
     reason: str
+    points: int = 0
 
 
 @dataclass(frozen=True, slots=True)

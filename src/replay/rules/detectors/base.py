@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,19 +34,22 @@ class Verdicts:
     """What a detector says of the points of a batch that it looked at, each column of shape [points looked at].
 
     ``seen`` indexes the batch; ``baseline`` is what the value is compared with, ``score`` how far beyond its limit
-    the value lies in the detector's own measure (robust sigmas as a rule).
+    the value lies in the detector's own measure (robust sigmas as a rule); ``cautious`` where history was short, so
+    that more was asked of an alarm than elsewhere.
     """
 
     seen: NDArray[np.int64]
     firing: NDArray[np.bool_]
     baseline: Floats
     score: Floats
+    cautious: NDArray[np.bool_]
 
     @classmethod
     def quiet(cls, seen: NDArray[np.int64]) -> Verdicts:
         """Nothing fires."""
         count = len(seen)
-        return cls(seen, np.zeros(count, dtype=bool), np.full(count, np.nan), np.zeros(count))
+        no = np.zeros(count, dtype=bool)
+        return cls(seen, no, np.full(count, np.nan), np.zeros(count), no.copy())
 
     @classmethod
     def joined(cls, parts: list[Verdicts]) -> Verdicts:
@@ -58,6 +61,7 @@ class Verdicts:
             np.concatenate([part.firing for part in parts]),
             np.concatenate([part.baseline for part in parts]),
             np.concatenate([part.score for part in parts]),
+            np.concatenate([part.cautious for part in parts]),
         )
 
 
@@ -89,8 +93,13 @@ class Detector(ABC):
                     self.begin_attempt(int(batch.step[start]))
                 self.attempt = attempt
             part = self.advance(batch.step[start:stop], batch.value[start:stop])
-            parts.append(Verdicts(part.seen + start, part.firing, part.baseline, part.score))
+            parts.append(replace(part, seen=part.seen + start))
         return Verdicts.joined(parts)
+
+    @property
+    def caution(self) -> str:
+        """What is asked of an alarm while history is short, in words; empty where nothing more is."""
+        return ""
 
     @abstractmethod
     def begin_attempt(self, first_step: int) -> None:

@@ -111,7 +111,8 @@ class Nonfinite(Detector):
         firing = ~finite
         baseline = with_last[latest]
         self._last = float(baseline[-1]) if len(value) else self._last
-        return Verdicts(np.arange(len(value)), firing, baseline, firing.astype(np.float64))
+        never = np.zeros(len(value), dtype=bool)
+        return Verdicts(np.arange(len(value)), firing, baseline, firing.astype(np.float64), never)
 
     def state_dict(self) -> State:
         """The last finite value."""

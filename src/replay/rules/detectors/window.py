@@ -62,6 +62,12 @@ class History:
         self._steps = np.concatenate([self._steps, steps])[-self._length :]
         self._values = np.concatenate([self._values, values])[-self._length :]
 
+    def withdraw(self, count: int) -> tuple[list[int], list[float]]:
+        """Take out the last ``count`` points; returns their steps and values."""
+        steps, values = self._steps[-count:].tolist(), self._values[-count:].tolist()
+        self._steps, self._values = self._steps[:-count], self._values[:-count]
+        return steps, values
+
     def take_back(self, first_step: int) -> None:
         """Forget the points at and after ``first_step``."""
         kept = self._steps < first_step
