@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from replay_parsers.trainers import json_runs
 from replay_parsers.trainers.axes import Axis
-from replay_parsers.trainers.json_objects import DEEPEST, NULLS
-from replay_parsers.trainers.json_runs import Run, add_runs, epochs_of, run_of
+from replay_parsers.trainers.json_key_order import key_order
+from replay_parsers.trainers.json_objects import DEEPEST, NULLS, flat_record, parse_object
+from replay_parsers.trainers.json_runs import Column, Run, add_runs, epochs_of, run_of
 from replay_parsers.trainers.losses import training_loss
 from replay_parsers.trainers.numbers import LARGEST_DOUBLE
 from replay_parsers.trainers.reading import Book
@@ -57,9 +58,8 @@ def add_block(raw: bytes, lines: int, axis: Axis, book: Book) -> bool:
     # A blank line, or two objects on one, and the lines would not be counted as elsewhere.
     if columns is None or columns.values.shape[1] != lines:
         return False
-    runs = _runs(columns)
-    epochs = epochs_of(columns.names, columns.values.T, columns.present.T)
-    if runs is None or epochs is None or not add_runs(runs, epochs, axis, book):
+    found = _runs(columns, raw)
+    if found is None or not add_runs(*found, axis, book):
         return False
     if columns.nulls:
         book.leave_out({NULLS: columns.nulls})
@@ -163,21 +163,60 @@ def _flatten(name: str, column: Any, named: list[tuple[str, Any]], depth: int) -
     )
 
 
-def _runs(columns: _Columns) -> list[Run] | None:
-    """The block as runs of records with the same keys; None when one is not plain, or they are too short."""
+def _runs(columns: _Columns, raw: bytes) -> tuple[list[Run], tuple[Column, Column]] | None:
+    """The block as runs of records with the same keys in the same order, and the epochs and steps of all of them.
+
+    None when one is not plain, or they are too short.
+    """
     count = columns.values.shape[1]
-    bounds = np.array([0, count])
+    order = key_order(raw, count)
+    if order is None:
+        return None
+    changes = order.changes
     if not columns.present.all():
         bits = (1 << np.arange(len(columns.names), dtype=np.int64))[:, None]
         pattern = (columns.present * bits).sum(axis=0)
-        bounds = np.concatenate(([0], np.flatnonzero(np.diff(pattern)) + 1, [count]))
-        if len(bounds) - 1 > count / json_runs.SHORTEST_RUNS:
-            return None
+        # A key whose value is null is there all the same.
+        changes = np.union1d(changes, np.flatnonzero(np.diff(pattern)) + 1)
+    if len(changes) + 1 > max(1, count / json_runs.SHORTEST_RUNS):
+        return None
+    bounds = [0, *changes.tolist(), count]
+    begins = _begins_of_lines(raw, bounds[:-1])
+    rows_of: dict[tuple[bytes, bytes], list[int] | None] = {}
     runs: list[Run] = []
-    for first, end in pairwise(bounds.tolist()):
-        kept = np.flatnonzero(columns.present[:, first])
-        run = run_of(tuple(columns.names[row] for row in kept), columns.values[kept, first:end].T)
-        if run is None:
+    epochs: list[tuple[Column, Column]] = []
+    for (first, end), begin in zip(pairwise(bounds), begins, strict=True):
+        alike = (order.of(first), columns.present[:, first].tobytes())
+        if alike not in rows_of:
+            rows_of[alike] = _rows_in_order(columns, first, raw[begin : raw.index(b"\n", begin)])
+        rows = rows_of[alike]
+        if rows is None:
+            return None
+        names, table = tuple(columns.names[row] for row in rows), columns.values[rows, first:end].T
+        run, of_run = run_of(names, table), epochs_of(names, table)
+        if run is None or of_run is None:
             return None
         runs.append(run)
-    return runs
+        epochs.append(of_run)
+    return runs, (np.concatenate([epoch for epoch, _ in epochs]), np.concatenate([step for _, step in epochs]))
+
+
+def _begins_of_lines(raw: bytes, numbers: list[int]) -> list[int]:
+    """Where these lines of a block, counted from 0, begin."""
+    if numbers == [0]:
+        return [0]
+    ends = np.flatnonzero(np.frombuffer(raw, np.uint8) == ord("\n"))
+    return [0, *(ends[np.array(numbers[1:]) - 1] + 1).tolist()]
+
+
+def _rows_in_order(columns: _Columns, record: int, line: bytes) -> list[int] | None:
+    """The rows of ``columns`` that a record has, in the order of its line, which Arrow does not keep.
+
+    What is read of a record can depend on it: of two names for the step or the loss, and the rows come in it.
+    """
+    parsed = parse_object(line.decode("utf-8", "replay-latin-1"))
+    names = [] if parsed is None else list(flat_record(parsed).values)
+    row_of = {name: row for row, name in enumerate(columns.names) if columns.present[row, record]}
+    if len(names) != len(row_of) or not row_of.keys() >= set(names):
+        return None
+    return [row_of[name] for name in names]

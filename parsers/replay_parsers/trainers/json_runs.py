@@ -61,25 +61,15 @@ def _as_steps(values: Column) -> NDArray[np.int64] | None:
     return steps if (steps == values).all() else None
 
 
-def epochs_of(
-    names: tuple[str, ...], table: Table, present: NDArray[np.bool_] | None = None
-) -> tuple[Column, Column] | None:
-    """The epochs and steps of the records that name a whole epoch; None when their keys differ among the records.
-
-    ``present`` is of the shape of ``table`` and says which numbers are there: all, when it is not given.
-    """
+def epochs_of(names: tuple[str, ...], table: Table) -> tuple[Column, Column] | None:
+    """The epochs and steps of the records that name a whole epoch; None when they name no step."""
     steps, epochs = step_and_epoch_keys(names)
-    if not steps or not (present is None or present[:, names.index(steps[0])].all()):
+    if not steps:
         return None
     if not epochs:
         return np.empty(0), np.empty(0)
-    at = names.index(epochs[0])
-    epoch = table[:, at]
+    epoch = table[:, names.index(epochs[0])]
     whole = epoch == np.floor(epoch)
-    if present is not None:
-        if len(epochs) > 1 and not present[:, at].all():
-            return None
-        whole &= present[:, at]
     return epoch[whole], table[:, names.index(steps[0])][whole]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from log_reading import read_growing, read_path, rows
 
@@ -155,6 +155,36 @@ INTRICATE = {
     + lines(*({"step": step, "loss": 2.5, "grad_norm": 1.0} for step in range(3, 9)))
     + '{"step": 9, "loss": 2.5, "grad_norm": NaN}\n',
     "windows": lines({"step": 1, "loss": 2.5}, {"step": 2, "loss": 2.5}).replace("\n", "\r\n"),
+    "names in another order": lines(
+        {"step": 1, "loss": 2.5, "a": {"b": 1.0, "c": 2.0}, "gn": 1.5},
+        {"gn": 1.5, "a": {"c": 2.0, "b": 1.0}, "loss": 2.5, "step": 2},
+        {"gn": 1.5, "loss": 2.5, "step": 3},
+        {"step": 4, "loss": 2.5, "gn": 1.5, "more": 5.0, "a": {"b": 1.0, "c": 2.0, "d": 3.0}},
+    ),
+    "long names in another order": lines(
+        {"step": 1, "loss": 2.5, "time/of/the/forward/pass": 1.0, "time/of/the/forward/walk": 2.0},
+        {"step": 2, "loss": 2.5, "time/of/the/forward/walk": 2.0, "time/of/the/forward/pass": 1.0},
+    ),
+    "names with quotation marks in another order": lines(
+        {"step": 1, "loss": 2.5, 'a"b': 1.0, "c": 2.0}, {"step": 2, "c": 2.0, 'a"b': 1.0, "loss": 2.5}
+    ),
+    "two losses in another order": lines(
+        {"step": 1, "loss": 2.5, "train/loss": 2.75, "time": 1.7e9},
+        {"step": 2, "train/loss": 2.75, "loss": 0.0, "time": 1.7e9 + 1, "grad_norm": 1.5},
+        {"step": 2, "train/loss": 2.75, "loss": 0.0, "time": 1.7e9 + 1, "grad_norm": 1.5},
+    ),
+    "two steps in another order": lines(
+        {"step": 1, "Step": 11, "loss": 2.5}, {"Step": 12, "step": 2, "loss": 2.5}, {"step": 3, "Step": 13, "loss": 2.5}
+    ),
+    "two epochs in another order": lines(
+        *({"epoch": 0, "Epoch": step // 5, "step": step % 5, "loss": 2.5} for step in range(5)),
+        *({"Epoch": step // 5, "epoch": 0, "step": step % 5, "loss": 2.5} for step in range(5, 10)),
+    ),
+    "nulls in another order": lines(
+        {"step": 1, "loss": 2.5, "a": None, "b": 1.0},
+        {"step": 2, "b": 1.0, "loss": 2.5},
+        {"step": 3, "loss": 2.5, "b": 1},
+    ),
 }
 
 
@@ -244,6 +274,7 @@ KINDS = st.sampled_from(
     block=st.sampled_from([32, 200, 4 << 20]),
     cuts=st.lists(st.integers(0, 600), max_size=3),
 )
+@example(stretches=[({"a": nested(4)}, {}, 1), ({"gn": 1.5}, {"a": nested(4)}, 1)], block=200, cuts=[])
 def test_what_is_left_out_is_the_same_and_is_told_the_same(
     tmp_path: Path, way: str, stretches: list[tuple[dict[str, Any], dict[str, Any], int]], block: int, cuts: list[int]
 ) -> None:
