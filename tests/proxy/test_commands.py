@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from replay.errors import ReplayError
 from replay.proxy import ProxyConfig, sweep
+from replay.proxy.command_helpers import print_result
 from replay.proxy.commands import proxy_commands
 from replay.proxy.runs import forgetting, train
 from replay.proxy.table_commands import precision_command
@@ -64,6 +65,50 @@ def test_a_hopeless_run_is_given_up_and_says_so(tmp_path: Path) -> None:
     summary = train(Training.start(config), tmp_path)
     assert summary.ended.startswith("given up")
     assert summary.last_step < 100
+
+
+def test_json_tells_a_loss_that_is_no_number_from_one_that_is_missing(tmp_path: Path) -> None:
+    def told(name: str, *settings: str) -> dict[str, object]:
+        pairs = [part for setting in settings for part in ("--set", setting)]
+        result = call(proxy_commands, "train", "--out", str(tmp_path / name), *SMALL, *pairs, "--json")
+        return json.loads(result.stdout)  # type: ignore[no-any-return]
+
+    lost = told("lost", "schedule.learning_rate=1e30", "schedule.warmup_steps=0", "steps=30")
+    assert (lost["loss"], lost["held_out_loss"]) == ("NaN", "NaN")
+    none = told("none", "steps=0")
+    assert none["loss"] is None
+    assert isinstance(none["held_out_loss"], float)
+
+
+def test_json_of_vital_signs_has_the_loss_that_overflowed_and_null_for_what_was_not_measured() -> None:
+    arguments = ("failures", "show", "fp16-overflow-collapse", "--seed", "3001", "--json")
+    rows = json.loads(call(proxy_commands, *arguments).stdout)
+    withheld = [row for row in rows if row["skipped_steps"]]
+    assert any(row["loss"] in ("NaN", "Infinity") for row in withheld)
+    assert all(row["loss"] is not None for row in rows)
+    assert all(row["update_rms"] is None and row["second_moment_lag"] is None for row in withheld)
+    made = [row for row in rows if not row["skipped_steps"]]
+    assert made
+    assert all(isinstance(row["loss"], float) and isinstance(row["update_rms"], float) for row in made)
+
+
+def test_json_of_vital_signs_has_no_held_out_loss_before_it_is_taken() -> None:
+    arguments = ("failures", "show", "silent-data-corruption", "--json")
+    rows = json.loads(call(proxy_commands, *arguments).stdout)
+    assert {row["step"] for row in rows if row["held_out"] is None} == set(range(rows[0]["step"], 196))
+    assert rows[0]["step"] < 196 < rows[-1]["step"]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_json_of_any_result_has_numbers_that_are_none_as_strings(
+    value: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+    print_result({"runs": [{"loss": value, "missing": None}], "means": (value,)}, True)
+    assert json.loads(capsys.readouterr().out) == {
+        "runs": [{"loss": names[str(value)], "missing": None}],
+        "means": [names[str(value)]],
+    }
 
 
 @pytest.mark.parametrize(

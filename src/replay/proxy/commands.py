@@ -276,14 +276,23 @@ def _train_and_tell(
     from replay.proxy.runs import train
     from replay.proxy.training import configure_runtime
 
+    learned_from = False
     configure_runtime(threads)
     with progress_bar("training", training.config.steps, training.step) as advance, writing_into(out):
+
+        def see(signals: dict[str, float], step: int) -> None:
+            nonlocal learned_from
+            learned_from = learned_from or "loss" in signals
+            advance(step)
+
         summary = train(
             training,
             out,
             checkpoint_every=checkpoint_every,
             megatron_log=megatron_log,
             give_up=not never_give_up,
-            progress=lambda _, step: advance(step),
+            progress=see,
         )
-    print_result(dataclasses.asdict(summary), as_json)
+    # A run of no step that learned has no loss; that is not to be taken for one whose loss was no number.
+    told = dataclasses.asdict(summary) | ({} if learned_from else {"loss": None})
+    print_result(told, as_json)
