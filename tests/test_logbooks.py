@@ -147,3 +147,20 @@ def test_the_readme_lists_every_logbook(root: Path) -> None:
     readme = (root / "logbooks" / "README.md").read_text(encoding="utf-8")
     for name in LOGBOOKS:
         assert f"`{Path(name).name.removesuffix('.yaml')}`" in readme
+
+
+def test_every_parameter_that_a_logbook_changes_is_in_the_table_of_the_readme(root: Path) -> None:
+    readme = (root / "logbooks" / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^ +\| ((?:`\w+`(?:, )?)+) \| (.*) \|$", readme, re.MULTILINE)
+    table: dict[str, set[str]] = {}
+    for kinds, fields in rows:
+        for kind in re.findall(r"`(\w+)`", kinds):
+            table[kind] = set(re.findall(r"`([\w.]+)`", fields))
+    assert table["init_change"] == {"init_std", "init_coefficient"}
+    changed = {
+        (str(event.kind), event.field)
+        for name in LOGBOOKS
+        for event in logbook(name).events
+        if event.field and str(event.role) == "intervention"
+    }
+    assert not {(kind, field) for kind, field in changed if field not in table.get(kind, set())}

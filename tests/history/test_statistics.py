@@ -47,6 +47,7 @@ incidents:
     locator: § 4
     seen: [{kind: loss_spike, step: 5400, text: x}]
     done: [{kind: lr_change, field: learning_rate, after: 1e-5, step: 5400, text: x}]
+    then: [{kind: recovered, text: x}]
     lifecycle: [{kind: restart, step: 5400, text: x}]
   - at: 2024-01-11 12:00
     locator: § 5
@@ -165,6 +166,97 @@ def test_what_is_only_counted_is_no_failure_of_its_own_but_a_total(small: EventS
     assert row["low"] < row["years"] < row["high"]
 
 
+PARTLY = """
+run: {name: partly, clock: UTC, sources: {list: A list of runs, letters: Letters}}
+incidents:
+  - {at: 2024-01-01, locator: § 1, source: letters, lifecycle: [{kind: start, step: 0, text: x}]}
+  - {at: 2024-01-11, locator: § 2, lifecycle: [{kind: restart, text: x}]}
+  - {at: 2024-01-12, locator: § 3, lifecycle: [{kind: restart, text: x}]}
+  - {at: 2024-01-14, locator: § 4, lifecycle: [{kind: restart, text: x}]}
+  - at: 2024-01-15
+    locator: § 5
+    cause: [{kind: gpu_failure, text: x}]
+    lifecycle: [{kind: restart, text: x}]
+    then: [{kind: recovered, at: 2024-02-20, text: x}]
+  - at: 2024-03-01
+    source: letters
+    locator: § 6
+    cause: [{kind: node_failure, detail: {per_day: 2 to 4}, text: Two to four a day.}]
+  - id: undated
+    source: letters
+    locator: § 7
+    cause: [{kind: gpu_failure, text: x}]
+    then: [{kind: recovered, at: 2024-02-25, text: x}]
+  - id: summed-up
+    source: letters
+    locator: § 8
+    cause:
+      - {kind: node_failure, detail: {manual_restarts: "9", automatic_restarts: "21", days: "60"}, text: x}
+      - {kind: memory_error, text: Most of them.}
+  - at: 2024-03-02
+    source: letters
+    locator: § 9
+    cause: [{kind: node_failure, detail: {count: "5"}, text: Five at once.}]
+"""
+
+
+@pytest.fixture
+def partly(tmp_path: Path) -> EventStore:
+    (tmp_path / "partly.yaml").write_text(PARTLY)
+    store = replay.open(tmp_path / "store")
+    assert store.ingest([tmp_path / "partly.yaml"]).exit_code == 0
+    return store
+
+
+def test_time_that_no_source_covers_one_by_one_is_no_exposure(partly: EventStore) -> None:
+    """The list tells restarts from 11 to 15 January; the letters before and after it tell none, nor does an outcome."""
+    found = reliability.time_between(partly, what="restarts")
+    assert (found["hours"] / 24).tolist() == [1.0, 2.0, 1.0]
+    assert not found["censored"].any()
+    assert f"{found['start'].min():%m-%d} {found['end'].max():%m-%d}" == "01-11 01-15"
+
+
+def test_an_undated_failure_is_not_dated_by_its_outcome_and_a_sum_is_no_single_failure(partly: EventStore) -> None:
+    found = reliability.failures(partly).set_index("incident")["time"]
+    assert set(found.index) == {"partly/2024-01-15", "partly/undated", "partly/2024-03-02"}
+    assert pd.isna(found["partly/undated"])
+    incidents = partly.incidents(run="partly").set_index("incident")
+    assert pd.isna(incidents.loc["partly/undated", "time"])
+
+
+def test_what_sources_state_stands_beside_the_estimate_and_takes_its_interval_away_where_they_clash(
+    partly: EventStore, small: EventStore
+) -> None:
+    stated = reliability.stated_between(partly, what="restarts").set_index("incident")
+    assert stated.loc["partly/2024-03-01", ["low_hours", "high_hours"]].tolist() == [6.0, 12.0]
+    assert stated.loc["partly/summed-up", "hours"] == 48.0
+    assert reliability.stated_between(partly)["of"].tolist() == ["failures"]
+    stretches = reliability.time_between(partly, what="restarts")
+    (mean,) = reliability.mean_time_between(stretches, stated=stated.reset_index()).to_dict("records")
+    assert (mean["mean_hours"], mean["stated_low"], mean["stated_high"]) == (32.0, 6.0, 48.0)
+    assert mean["low"] < 32.0 < mean["high"]
+    often = stated.reset_index()[stated.reset_index()["incident"] == "partly/2024-03-01"].assign(high_hours=7.0)
+    (mean,) = reliability.mean_time_between(stretches, stated=often).to_dict("records")
+    assert math.isnan(mean["low"])
+    assert math.isnan(mean["high"])
+    quiet = reliability.mean_time_between(
+        reliability.time_between(small, what="restarts"), stated=reliability.stated_between(partly)
+    )
+    assert quiet["stated_low"].isna().all()
+    assert quiet["low"].notna().all()
+
+
+def test_no_median_is_told_of_a_few_stretches() -> None:
+    moment = pd.Timestamp("2024-01-01", tz="UTC")
+    many = pd.DataFrame({"run": "many", "start": moment, "end": moment, "hours": range(1, 12), "censored": False})
+    few = many.head(9).assign(run="few")
+    table = reliability.median_time_between(pd.concat([many, few])).set_index("run")
+    assert table.loc["many", ["stretches", "ended", "median_hours"]].tolist() == [11, 11, 6.0]
+    assert table.loc["many", "low"] < 6.0 < table.loc["many", "high"]
+    assert table.loc["few", ["median_hours", "low", "high"]].isna().all()
+    assert table.loc["few", "ended"] == 9
+
+
 VAGUE = """
 run: {name: vague, clock: UTC, sources: {log: A log of our own}}
 incidents:
@@ -226,7 +318,7 @@ def test_skipped_data_is_an_upper_bound_at_the_largest_batch(small: EventStore) 
 def test_interventions_and_how_often_the_symptom_came_back(small: EventStore) -> None:
     soon = effectiveness.interventions(small, within=1000).set_index("kind")
     assert soon.loc["rollback", ["tried", "within", "not_within", "unknown"]].tolist() == [1, 1, 0, 0]
-    # Nothing more is noted of the spike up to step 9000, 3,600 steps after the learning rate was lowered.
+    # It was gone after the learning rate was lowered at step 5400, and nothing more is noted up to step 9000.
     assert soon.loc["lr_change", ["tried", "within", "not_within", "unknown"]].tolist() == [1, 0, 1, 0]
     later = effectiveness.interventions(small, within=4000).set_index("kind")
     assert later.loc["lr_change", ["within", "not_within", "unknown"]].tolist() == [0, 0, 1]
@@ -265,6 +357,31 @@ def test_mtbf_of_a_gpu_of_bloom_and_llama_3_is_five_to_six_years(builtin: EventS
     assert 5 <= years["llama3-405b/interruptions"] <= 6
     # OPT's is shorter: every restart counts there, whatever stopped it.
     assert 1 <= years["opt-175b/paper-2-5-hardware"] <= 2
+
+
+def test_opts_restarts_agree_with_what_its_authors_count_and_blooms_entries_are_only_some(builtin: EventStore) -> None:
+    def means(what: str) -> pd.DataFrame:
+        stated = reliability.stated_between(builtin, what=what)
+        return reliability.mean_time_between(reliability.time_between(builtin, what=what), stated=stated).set_index(
+            "run"
+        )
+
+    opt = means("restarts").loc["opt-175b"]
+    assert opt["low"] < 24 * 60 / 105 < opt["high"]
+    assert opt["hours"] < 24 * 21  # two lists of runs, none of the weeks between and after them
+    bloom = means("failures").loc["bloom-176b"]
+    assert bloom["mean_hours"] > bloom["stated_high"] == 168.0
+    assert math.isnan(bloom["low"])
+    failures = reliability.failures(builtin, "opt-175b")
+    assert not failures["incident"].str.contains("paper|percent-update$").any()
+    assert not (failures["time"] == pd.Timestamp("2021-12-16", tz="UTC")).any()
+
+
+def test_the_page_dates_a_record_from_the_launch_and_tells_no_mean_of_two(builtin: EventStore) -> None:
+    page = statistics_page(builtin, ["bloom-176b", "olmo"])
+    assert "| record | 2022-03-11 to 2022-07-04 |" in page  # trials of the days before are not of the run
+    (between,) = (line for line in page.splitlines() if line.startswith("| hours between failures, mean"))
+    assert between.endswith("| too few |")
 
 
 def test_components_add_up_to_the_whole_table(builtin: EventStore) -> None:

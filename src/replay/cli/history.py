@@ -159,10 +159,10 @@ def precedents_command(
 
 def describe_precedents(sought: Situation, found: list[Precedent]) -> str:
     """Precedents for a person, the most similar first."""
+    from replay.history.similarity import in_words
     from replay.output import visible
 
-    seen = ", then ".join(kind.replace("_", " ") for kind in sought.saw)
-    lines = [f"seen: {seen}" + (f" (within {sought.span:,} steps)" if sought.span is not None else "")]
+    lines = [f"seen: {in_words(sought)}" + (f", {sought.note}" if sought.note else "")]
     if not found:
         lines.append("no incident on record is like it; `replay ingest --builtin` adds the public logbooks")
     for one in found:
@@ -170,16 +170,22 @@ def describe_precedents(sought: Situation, found: list[Precedent]) -> str:
         lines += ["", f"{visible(one.incident)}{at}   similarity {one.similarity:.2f}"]
         lines += [f"  alike    {visible(words)}" for words in one.alike]
         lines += [f"  unlike   {visible(words)}" for words in one.unlike]
-        lines.append(f"  done     {', '.join(one.did).replace('_', ' ') or 'nothing'}")
+        lines.append(f"  done     {_words(', '.join(one.did)) or 'nothing'}")
         lines.append(f"  then     {visible(one.came_of_it)}")
         lines += [
-            f"  proxy    {visible(proof.arm)} against {visible(proof.control)}: {visible(proof.verdict)} "
-            f"on {visible(proof.metric)} ({proof.n_seeds} seeds, {visible(proof.scenario)})"
+            f"  proxy    {_words(proof.arm)} against {_words(proof.control)}: {visible(proof.verdict)} "
+            f"on {_words(proof.metric)} ({proof.n_seeds} seeds, {visible(proof.scenario)})"
             for proof in one.proxy
         ]
         lines.append(f"  told     {visible(one.text)}")
         lines.append(f"  source   {visible(one.source)}")
     return "\n".join(lines)
+
+
+def _words(names: str) -> str:
+    from replay.output import visible
+
+    return visible(names.replace("_", " ").replace("+", ", "))
 
 
 def _precedent_as_json(one: Precedent) -> dict[str, Any]:
@@ -209,8 +215,13 @@ def statistics_command(runs: tuple[str, ...], within: int, page: bool, folder: P
     tables = {
         "restarts_by_cause": reliability.restarts_by_cause(store, names),
         "restarts_by_week": reliability.restarts_by_week(store, names),
-        "time_between_failures": reliability.mean_time_between(reliability.time_between(store, names)),
-        "time_between_restarts": reliability.mean_time_between(reliability.time_between(store, names, what="restarts")),
+        **{
+            f"time_between_{what}": reliability.mean_time_between(
+                reliability.time_between(store, names, what=what),
+                stated=reliability.stated_between(store, names, what=what),
+            )
+            for what in ("failures", "restarts")
+        },
         "mtbf_per_gpu": reliability.mtbf_per_gpu(store, names),
         "lost_work": lost_work.lost_work(store, names),
         "skipped_data": lost_work.skipped_data(store, names),

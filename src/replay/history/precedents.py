@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, cast
 import pandas as pd
 
 from replay.errors import ReplayError
-from replay.history.follow_up import ABANDONED, CAME_BACK, NOT_KNOWN, STAYED_AWAY, UNAFFECTED, follow_up
+from replay.history.follow_up import ABANDONED, CAME_BACK, NOT_KNOWN, RECOVERED, STAYED_AWAY, UNAFFECTED, follow_up
 from replay.history.similarity import Situation, compare, number_format, rarity
 from replay_parsers.kinds import KINDS, Role
+from replay_parsers.kinds import EventKind as Kind
 
 if TYPE_CHECKING:
     from replay.store import EventStore
@@ -68,32 +69,55 @@ class Precedent:
     def came_of_it(self) -> str:
         """What came of it in words, with how long it held."""
         if not self.did:
-            return f"nothing was done: {', '.join(self.then) or 'the source does not say what came of it'}"
+            told = dict.fromkeys(_OUTCOMES[kind] for kind in self.then)
+            return f"nothing was done; {' and '.join(told) or 'what came of it is not told'}"
+        record = f"the {self.followed_for:,} steps that the record goes on" if self.followed_for else ""
         if self.outcome == CAME_BACK:
+            if Kind.WORSENED in self.then and not {Kind.RECURRED, Kind.DELAYED} & set(self.then):
+                return _OUTCOMES[Kind.WORSENED]
             return "it came back" + (
                 f" after {self.recurred_after:,} steps" if self.recurred_after is not None else ", when is not known"
             )
-        if self.outcome == STAYED_AWAY:
-            known = f" for the {self.followed_for:,} steps that the record goes on" if self.followed_for else ""
-            return f"it did not come back{known}"
-        return {UNAFFECTED: "it changed nothing", ABANDONED: "the attempt was given up", NOT_KNOWN: "not known"}[
-            self.outcome
-        ]
+        return {
+            STAYED_AWAY: f"it did not come back for {record}",
+            RECOVERED: "it recovered, as the source says; for how long is not told",
+            UNAFFECTED: _OUTCOMES[Kind.UNAFFECTED],
+            ABANDONED: _OUTCOMES[Kind.ABANDONED],
+            NOT_KNOWN: f"not known; nothing more of it is noted in {record}" if record else "not known",
+        }[self.outcome]
+
+
+_OUTCOMES: dict[str, str] = {
+    Kind.RECOVERED: "it recovered",
+    Kind.RECOVERED_BY_ITSELF: "it recovered by itself",
+    Kind.RECURRED: "it came back",
+    Kind.DELAYED: "it came back, though later",
+    Kind.UNAFFECTED: "it changed nothing",
+    Kind.WORSENED: "it got worse",
+    Kind.ABANDONED: "the attempt was given up",
+    Kind.COMPLETED: "the run came to its end",
+    Kind.NOT_STATED: "what came of it is not told",
+}
 
 
 def situation_at(store: EventStore, run: str, step: int) -> Situation:
     """What was seen in ``run`` around ``step``: the incident told there, else symptoms and flags just before.
+
+    The incident may be told at up to 200 steps later, since a person writes down where it was plain to see; ``note``
+    of the situation says so.
 
     Raises :class:`PrecedentError` when nothing was.
     """
     description = store.runs().set_index("run").loc[run]
     told = store.incidents(run=run)
     near = told[told["step"].notna() & (told["saw"].str.len() > 0) & ((told["step"] - step).abs() <= _NEAR)]
-    incident = ""
+    incident, note, onset = "", f"in the {WINDOW:,} steps up to {step:,}", None
     if len(near):
         incident = str(near.loc[(near["step"] - step).abs().sort_values(kind="stable").index[0], "incident"])
         events = store.events(run=run, role="symptom")
-        seen = _in_order(events[events["incident"] == incident])
+        own = events[events["incident"] == incident]
+        seen, onset = _in_order(own), _onset(own)
+        note = _note(int(near.set_index("incident").loc[incident, "step"]), step)  # type: ignore[arg-type]
     else:
         within = (step - WINDOW, step)
         seen = _in_order(store.events(run=run, role="symptom", steps=within)) or _flagged(store, run, within)
@@ -105,11 +129,27 @@ def situation_at(store: EventStore, run: str, step: int) -> Situation:
     return Situation(
         saw=tuple(kind for kind, _ in seen),
         steps=tuple(at for _, at in seen),
+        onset=onset,
         precision=_text(description["precision"]),
         parameters=None if pd.isna(description["parameters"]) else float(description["parameters"]),
         run=run,
         incident=incident,
+        note=note,
     )
+
+
+def _note(told_at: int, step: int) -> str:
+    """Where the incident that is asked about is told, and whether that lies ahead of the step asked for."""
+    told = f"in the incident told at step {told_at:,}"
+    if told_at <= step:
+        return told
+    return f"{told}, {told_at - step:,} after the one asked for: up to {_NEAR} steps ahead are looked at"
+
+
+def _onset(symptoms: pd.DataFrame) -> int | None:
+    """The earliest step at which a symptom is said to have begun (``detail.onset``)."""
+    stated = (detail.get("onset", "") for detail in symptoms["detail"])
+    return min((int(onset) for onset in stated if onset.isascii() and onset.isdigit()), default=None)
 
 
 def situation(
@@ -140,7 +180,7 @@ def find(store: EventStore, sought: Situation, *, limit: int = 5) -> list[Preced
     """The ``limit`` most similar incidents of the store, the most similar first, without the one asked about."""
     incidents = store.incidents()
     events = store.events(role="symptom", derived=False)
-    seen = {str(name): _in_order(rows) for name, rows in events.groupby("incident", sort=False)}
+    seen = {str(name): (_in_order(rows), _onset(rows)) for name, rows in events.groupby("incident", sort=False)}
     runs = store.runs().set_index("run")
     weights = rarity(incidents["saw"])
     outcomes = follow_up(store).set_index("incident")
@@ -150,7 +190,7 @@ def find(store: EventStore, sought: Situation, *, limit: int = 5) -> list[Preced
         if not row["saw"] or row["incident"] == sought.incident:
             continue
         description = runs.loc[row["run"]]
-        other = _situation_of(row, seen.get(row["incident"], []), description)
+        other = _situation_of(row, *seen.get(row["incident"], ([], None)), description)
         similarity, alike, unlike = compare(sought, other, weights)
         if similarity > 0:
             found.append((similarity, row, other, alike, unlike))
@@ -158,10 +198,13 @@ def find(store: EventStore, sought: Situation, *, limit: int = 5) -> list[Preced
     return [_precedent(*one, outcomes, effects) for one in found[:limit]]
 
 
-def _situation_of(row: dict[str, Any], seen: Sequence[tuple[str, int | None]], description: pd.Series) -> Situation:
+def _situation_of(
+    row: dict[str, Any], seen: Sequence[tuple[str, int | None]], onset: int | None, description: pd.Series
+) -> Situation:
     return Situation(
         saw=tuple(kind for kind, _ in seen) or tuple(row["saw"]),
         steps=tuple(step for _, step in seen),
+        onset=onset,
         precision=_text(description["precision"]),
         parameters=None if pd.isna(description["parameters"]) else float(description["parameters"]),
         run=row["run"],

@@ -3,10 +3,11 @@
 The score is a weighted mean of likenesses between 0 and 1, over those that both sides know:
 
 * *seen* (weight 0.6): symptoms in common, of all that either saw; rare symptoms count more, and kin (a loss spike for
-  a loss explosion) half;
+  a loss explosion) half, each sign as the kin of one other;
 * *order* (0.1): pairs of common symptoms that came in the same order;
-* *speed* (0.1): steps from the first symptom to the last, by ratio;
-* *run* (0.2): precision, and the number of parameters by ratio.
+* *speed* (0.1): steps from the first symptom, or its onset where that is told, to the last, by ratio;
+* *run* (0.2): precision, and the number of parameters by ratio; where these are asked for and not known of the other,
+  they count half, and it is said.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from replay_parsers.kinds import EventKind as Kind
 
 _WEIGHTS = {"seen": 0.6, "order": 0.1, "speed": 0.1, "run": 0.2}
 _KIN_COUNTS = 0.5
+_UNKNOWN_COUNTS = 0.5
 _KIN = (
     {Kind.LOSS_SPIKE, Kind.DIVERGENCE, Kind.LOSS_EXPLOSION, Kind.NAN_LOSS},
     {Kind.LOSS_SCALE_DROP, Kind.LOSS_SCALE_FLOOR, Kind.OVERFLOW_SKIP},
@@ -35,21 +37,34 @@ _KIN = (
 class Situation:
     """What is seen: ``saw`` holds kinds of symptoms in their order, ``steps`` where each showed, None if unknown.
 
-    ``precision`` (``fp16`` ...) and ``parameters`` describe the run; ``incident`` is the one it was taken from.
+    ``onset`` is the step at which the first of them is said to have begun; ``precision`` (``fp16`` ...) and
+    ``parameters`` describe the run; ``incident`` is the one it was taken from, and ``note`` says how.
     """
 
     saw: tuple[str, ...]
     steps: tuple[int | None, ...] = ()
+    onset: int | None = None
     precision: str = ""
     parameters: float | None = None
     run: str = ""
     incident: str = ""
+    note: str = ""
 
     @property
     def span(self) -> int | None:
-        """Steps from the first symptom to the last; None unless two are known."""
-        known = [step for step in self.steps if step is not None]
+        """Steps from the onset, else the first symptom, to the last; None unless two are known."""
+        known = [step for step in (*self.steps, self.onset) if step is not None]
         return max(known) - min(known) if len(known) > 1 else None
+
+
+def in_words(situation: Situation) -> str:
+    """What was seen, in its order as far as that is known, and within how many steps."""
+    told = words(situation.saw[0]) if situation.saw else "nothing"
+    for pair in pairwise(situation.saw):
+        told += f"{', then ' if _ordered(situation, pair) else ' and '}{words(pair[1])}"
+    if situation.span is None:
+        return told
+    return f"{told} ({f'within {situation.span:,} steps' if situation.span else 'at one step'})"
 
 
 def compare(sought: Situation, other: Situation, weights: dict[str, float]) -> tuple[float, list[str], list[str]]:
@@ -74,13 +89,7 @@ def _seen(a: Situation, b: Situation, weights: dict[str, float], alike: list[str
     ours, theirs = set(a.saw), set(b.saw)
     both = [kind for kind in a.saw if kind in theirs]
     rest_ours, rest_theirs = ours - theirs, theirs - ours
-    kin = [
-        (one, other)
-        for one in sorted(rest_ours)
-        for other in sorted(rest_theirs)
-        if any({one, other} <= {str(kind) for kind in group} for group in _KIN)
-    ]
-    kin = list({one: (one, other) for one, other in reversed(kin)}.values())
+    kin = _pairs_of_kin(sorted(rest_ours), sorted(rest_theirs))
     if both:
         alike.append(f"saw {_list(both)} as well")
     alike += [f"{words(other)} is kin to {words(one)}" for one, other in kin]
@@ -97,17 +106,39 @@ def _seen(a: Situation, b: Situation, weights: dict[str, float], alike: list[str
     return min(common / total, 1.0) if total > 0 else 0.0
 
 
+def _pairs_of_kin(ours: Sequence[str], theirs: Sequence[str]) -> list[tuple[str, str]]:
+    """As many pairs of kin as there can be, each sign in one of them (augmenting paths; Kuhn 1955)."""
+    partner: dict[str, str] = {}
+
+    def place(one: str, tried: set[str]) -> bool:
+        for other in theirs:
+            if other in tried or not any({one, other} <= {str(kind) for kind in group} for group in _KIN):
+                continue
+            tried.add(other)
+            if other not in partner or place(partner[other], tried):
+                partner[other] = one
+                return True
+        return False
+
+    for one in ours:
+        place(one, set())
+    return sorted((one, other) for other, one in partner.items())
+
+
 def _order(a: Situation, b: Situation, alike: list[str], unlike: list[str]) -> float | None:
     both = [kind for kind in dict.fromkeys(a.saw) if kind in b.saw]
     pairs = [pair for pair in combinations(both, 2) if _ordered(a, pair) and _ordered(b, pair)]
     if not pairs:
         return None
     same = [pair for pair in pairs if _first_of(a, pair) == _first_of(b, pair)]
-    (alike if len(same) * 2 >= len(pairs) else unlike).append(
-        f"in the same order: {', then '.join(words(kind) for kind in both)}"
-        if len(same) == len(pairs)
-        else "in another order"
-    )
+    ordered = [kind for kind in both if any(kind in pair for pair in pairs)]
+    if len(same) < len(pairs):
+        told = "in another order"
+    elif len(pairs) == math.comb(len(ordered), 2):
+        told = f"in the same order: {', then '.join(words(kind) for kind in ordered)}"
+    else:
+        told = f"in the same order, as far as it is known: {', '.join(words(kind) for kind in ordered)}"
+    (alike if len(same) * 2 >= len(pairs) else unlike).append(told)
     return len(same) / len(pairs)
 
 
@@ -128,21 +159,30 @@ def _speed(a: Situation, b: Situation, alike: list[str], unlike: list[str]) -> f
     if a.span is None or b.span is None:
         return None
     ratio = abs(math.log10((a.span + 1) / (b.span + 1)))
-    (alike if ratio <= 0.5 else unlike).append(f"from first to last sign {b.span:,} steps (here {a.span:,})")
+    theirs = f"from first to last sign {b.span:,} steps" if b.span else "all signs at one step"
+    ours = f"{a.span:,}" if b.span else f"{a.span:,} steps"
+    (alike if ratio <= 0.5 else unlike).append(f"{theirs} (here {ours})")
     return math.exp(-ratio)
 
 
 def _run(a: Situation, b: Situation, alike: list[str], unlike: list[str]) -> float | None:
+    """Likeness of the runs, in what is known of the one that is asked about."""
     parts = []
     ours, theirs = number_format(a.precision), number_format(b.precision)
     if ours and theirs:
         same = ours == theirs
         (alike if same else unlike).append(f"{theirs} as here" if same else f"{theirs}, here {ours}")
         parts.append(1.0 if ours == theirs else 0.0)
+    elif ours:
+        unlike.append(f"its number format is not known (here {ours})")
+        parts.append(_UNKNOWN_COUNTS)
     if a.parameters and b.parameters:
         ratio = abs(math.log10(a.parameters / b.parameters))
         (alike if ratio <= 0.5 else unlike).append(f"{_size(b.parameters)} parameters (here {_size(a.parameters)})")
         parts.append(math.exp(-ratio))
+    elif a.parameters:
+        unlike.append(f"its number of parameters is not known (here {_size(a.parameters)})")
+        parts.append(_UNKNOWN_COUNTS)
     return sum(parts) / len(parts) if parts else None
 
 

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any, cast
 import pandas as pd
 
 from replay.history import effectiveness, lost_work, reliability
+from replay.history.between import record
 
 if TYPE_CHECKING:
     from replay.store import EventStore
 
 WITHIN = 2_000
 _FEWEST_TRIED = 3
+FEWEST_STRETCHES = 3
+"""Of fewer stretches that ended no mean time between failures is told."""
 _WIDTH = 118
 
 
@@ -29,11 +32,12 @@ def statistics_page(store: EventStore, runs: Sequence[str], *, within: int = WIT
         "This page is written by a command; no number in it was typed:",
         f"```console\n$ replay ingest --builtin\n$ replay statistics --page {' '.join(runs)} > docs/statistics.md\n```",
         "It counts what the sources in `logbooks/` tell. A log that tells little shows little: what is not told is not "
-        "counted, a record's end is treated as censoring, and every rate comes with a 95% interval. The functions are "
-        "in `replay.history` (`reliability`, `lost_work`, `effectiveness`), and give DataFrames.",
+        "counted, and what a source counts in all stands beside what follows from single entries. The functions are in "
+        "`replay.history` (`reliability`, `lost_work`, `effectiveness`), and give DataFrames.",
         "## Overview",
         _overview(store, runs),
         _CAVEATS,
+        _EXPOSURE,
         "## Restarts by cause",
         _by_cause(store, runs),
         "A restart has the cause that its incident tells: *instability* when something was seen in loss, gradients, "
@@ -49,7 +53,7 @@ def statistics_page(store: EventStore, runs: Sequence[str], *, within: int = WIT
         f"## What was done, and whether it came back within {within:,} steps",
         _interventions(store, within),
         "All runs of the store together; of what was seen before, each thing that was done counts once an incident. "
-        f"The share is of those of which it is known whether it came back within {within:,} steps. These are "
+        "The share is of those of which it is known whether it came back within {within:,} steps. These are "
         "observations: people try several things at once, and the mild ones first.",
     ]
     return "\n\n".join(part if part[0] in "#|`" else textwrap.fill(part, _WIDTH) for part in parts) + "\n"
@@ -60,6 +64,16 @@ _CAVEATS = (
     "source gives, whatever it counts. "
     "Failures are incidents in which hardware failed, or training stopped and nothing else is told. *Lost steps* are "
     "known only where both the checkpoint and the step reached are told, lost hours only where a source gives them."
+)
+
+
+_EXPOSURE = (
+    "The *hours between* assume that a source which tells restarts or failures one by one tells all of them, from its "
+    "first dated entry (or the launch) to its last; time that no such source covers is left out, and the end of each "
+    "such record counts as a stretch that was cut off. The interval is the exact one of a constant rate. Where sources "
+    "themselves state how often something happened, the hours that follow stand below, a stated failure counting as a "
+    "restart, too; where they lie outside the interval, the entries evidently tell only some of what happened, and no "
+    f"interval is given. A mean is told from {FEWEST_STRETCHES} stretches on that ended."
 )
 
 
@@ -86,40 +100,65 @@ def _overview(store: EventStore, runs: Sequence[str]) -> str:
     failures = reliability.failures(store, runs)
     work = lost_work.lost_work(store, runs).set_index("run")
     skipped = lost_work.skipped_data(store, runs).set_index("run")
-    totals = reliability.stated_totals(store, runs)
-    mean = {
-        what: {row["run"]: row for row in _rows(reliability.mean_time_between(stretches))}
-        for what in ("failures", "restarts")
-        for stretches in [reliability.time_between(store, runs, what=what)]
-    }
     events = store.events(run=runs, derived=False)
-    dated = events.dropna(subset=["time"])
-
-    def stated(run: str) -> str:
-        own = totals[(totals["run"] == run) & ~totals["rate"] & (totals["component"] == "")]
-        return ", ".join(f"{row['count']:g} in {row['days']:g} days" for row in _rows(own)) or "–"
-
-    def between(what: str) -> Callable[[str], str]:
-        return lambda run: _interval(mean[what][run], "mean_hours") if run in mean[what] else "–"
+    records = {run: record(own) for run, own in events.dropna(subset=["time"]).groupby("run")}
 
     def of(frame: pd.DataFrame, column: str, digits: int = 0) -> Callable[[str], str]:
         return lambda run: _number(frame.loc[run, column], digits) if run in frame.index else "–"  # type: ignore[arg-type]
 
     lines: list[tuple[str, Callable[[str], str]]] = [
         ("parameters", lambda run: f"{_number(described[run]['parameters'] / 1e9)}B"),
-        ("record", lambda run: _span(dated.loc[dated["run"] == run, "time"])),
+        ("record", lambda run: _span(records[run]["time"]) if run in records else "–"),
         ("incidents told", lambda run: str(events.loc[events["run"] == run, "incident"].nunique())),
         ("restarts told", lambda run: str(int(restarts.loc[restarts["run"] == run, "times"].sum()))),
-        ("failures or restarts stated in all", stated),
-        ("hours between restarts, mean (95%)", between("restarts")),
+        ("failures or restarts stated in all", _stated(store, runs)),
+        *_hours_between(store, runs, "restarts"),
         ("failures told one by one", lambda run: str(int((failures["run"] == run).sum()))),
-        ("hours between failures, mean (95%)", between("failures")),
+        *_hours_between(store, runs, "failures"),
         ("lost steps, where known", of(work, "lost_steps")),
         ("restarts of which they are known", of(work, "known")),
         ("lost hours, where stated", of(work, "lost_hours", 1)),
         ("batches skipped", of(skipped, "high_batches")),
     ]
     return _table(["", *runs], [[name, *(value(run) for run in runs)] for name, value in lines])
+
+
+def _stated(store: EventStore, runs: Sequence[str]) -> Callable[[str], str]:
+    totals = reliability.stated_totals(store, runs)
+
+    def in_words(row: dict[str, Any]) -> str:
+        low, high = f"{row['low_count']:g}", f"{row['high_count']:g}"
+        count = low if low == high else f"{low} to {high}"
+        if row["rate"]:
+            return f"{count} a {'week' if row['days'] == 7 else 'day'}"
+        return f"{count} in {row['days']:g} days"
+
+    def stated(run: str) -> str:
+        own = totals[(totals["run"] == run) & (totals["component"] == "")]
+        return ", ".join(in_words(row) for row in _rows(own)) or "–"
+
+    return stated
+
+
+def _hours_between(store: EventStore, runs: Sequence[str], what: str) -> list[tuple[str, Callable[[str], str]]]:
+    """Two lines of the overview: the mean that follows from single entries, and what sources state."""
+    stated = reliability.stated_between(store, runs, what=what)
+    stretches = reliability.time_between(store, runs, what=what)
+    means = {row["run"]: row for row in _rows(reliability.mean_time_between(stretches, stated=stated))}
+
+    def told(run: str) -> str:
+        if run not in means:
+            return "–"
+        return _interval(means[run], "mean_hours") if means[run]["failures"] >= FEWEST_STRETCHES else "too few"
+
+    def as_stated(run: str) -> str:
+        own = stated[(stated["run"] == run)]
+        if own.empty:
+            return "–"
+        low, high = _number(own["low_hours"].min()), _number(own["high_hours"].max())
+        return low if low == high else f"{low} to {high}"
+
+    return [(f"hours between {what}, mean (95%)", told), (f"hours between {what}, as stated", as_stated)]
 
 
 def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -188,7 +227,8 @@ def _interventions(store: EventStore, within: int) -> str:
 
 
 def _share(row: dict[str, Any]) -> str:
-    if pd.isna(row["share"]):
-        return "–"
+    known = row["within"] + row["not_within"]
+    if known < _FEWEST_TRIED:
+        return "too few" if known else "–"
     share, low, high = (f"{100 * row[name]:.0f}" for name in ("share", "low", "high"))
     return f"{share}% ({low} to {high})"

@@ -120,7 +120,9 @@ def incidents(rows: Iterable[Row], *, apart: bool) -> list[Row]:
 
 
 def _incident(events: Sequence[Row]) -> Row:
-    times = [row["time"] for row in events if row["time"] is not None]
+    # An outcome may be told weeks later: it dates an incident only where there is nothing else to tell of.
+    told = [row for row in events if row["role"] != Role.OUTCOME] or events
+    times = [row["time"] for row in told if row["time"] is not None]
     return {
         "run": events[0]["run"],
         "incident": events[0]["incident"],
@@ -175,43 +177,77 @@ def _add_recurrences(found: Sequence[Row], groups: Sequence[Sequence[Row]]) -> N
     That is where a source says so; where it says only that it did, the next incident of the run in which the same
     was seen.
     """
-    by_run: dict[str, list[Row]] = defaultdict(list)
-    for incident in found:
-        by_run[incident["run"]].append(incident)
+    by_run: dict[str, list[tuple[Row, Sequence[Row]]]] = defaultdict(list)
     for incident, events in zip(found, groups, strict=True):
-        back_to = went_back_to(events)
-        recurrences = [row for row in events if row["kind"] == EventKind.RECURRED]
-        if back_to is None or not recurrences:
-            continue
-        at = next((row["step"] for row in recurrences if row["step"] is not None), None)
-        if at is None:
-            at = seen_again(incident, back_to, by_run[incident["run"]])
-        if at is not None and at >= back_to:
-            incident["recurred_after"] = at - back_to
+        by_run[incident["run"]].append((incident, events))
+    for own in by_run.values():
+        others = [incident for incident, _ in own]
+        in_line = in_one_line(events for _, events in own)
+        for incident, events in own:
+            back_to = went_back_to(events)
+            recurrences = [row for row in events if row["kind"] == EventKind.RECURRED]
+            if back_to is None or not recurrences:
+                continue
+            at = next((row["step"] for row in recurrences if row["step"] is not None), None)
+            if at is None:
+                at = seen_again(incident, back_to, others, reached=reached(events) if in_line else None)
+            if at is not None and at >= back_to:
+                incident["recurred_after"] = at - back_to
 
 
-def went_back_to(events: Iterable[Row]) -> int | None:
-    """The step that training went on from after an incident: of its last rollback, else of its last restart."""
-    steps = {row["kind"]: row["step"] for row in events if row["kind"] in _BACK_TO and row["step"] is not None}
-    return next((steps[kind] for kind in _BACK_TO if kind in steps), None)
+def went_back_to(events: Iterable[Mapping[str, Any]]) -> int | None:
+    """The step that training went on from after an incident: of its last rollback, else of its last restart.
+
+    A restart from scratch is one from step 0.
+    """
+    told = list(events)
+    steps = {row["kind"]: row["step"] for row in told if row["kind"] in _BACK_TO and row["step"] is not None}
+    anew = 0 if any(row["kind"] == EventKind.RESTART_FROM_SCRATCH for row in told) else None
+    return next((steps[kind] for kind in _BACK_TO if kind in steps), anew)
 
 
-def seen_again(incident: Mapping[str, Any], went_on_from: int, others: Iterable[Mapping[str, Any]]) -> int | None:
+def reached(events: Iterable[Mapping[str, Any]]) -> int | None:
+    """The furthest step at which the symptoms of an incident are known to have shown; None where no step is told."""
+    return max(
+        (int(row["step"]) for row in events if row["role"] == Role.SYMPTOM and row["step"] is not None), default=None
+    )
+
+
+def in_one_line(groups: Iterable[Iterable[Mapping[str, Any]]]) -> bool:
+    """Whether the undated incidents of a run follow each other as their steps do, as far as can be told.
+
+    They do not where several went back to one checkpoint, or to the start: experiments that branch off there are in no
+    order.
+    """
+    starts: list[int] = []
+    for events in groups:
+        own = list(events)
+        dated = any(row["time"] is not None for row in own if row["role"] != Role.OUTCOME)
+        if not dated and any(row["role"] == Role.INTERVENTION for row in own):
+            back = went_back_to(own)
+            starts += [] if back is None else [back]
+    return len(starts) == len(set(starts)) and 0 not in starts
+
+
+def seen_again(
+    incident: Mapping[str, Any], went_on_from: int, others: Iterable[Mapping[str, Any]], *, reached: int | None = None
+) -> int | None:
     """The first step beyond ``went_on_from`` at which a later incident of the run shares a symptom with this one.
 
-    Only of incidents with a time is it known which is the later one: the steps of a run that was put back, or of
-    experiments that branch off from one checkpoint, are in no order.
+    Of incidents with a time it is known which is the later one.  Of two without, it is only where the run goes on in
+    one line (:func:`in_one_line`); then ``reached`` is the step up to which this incident had shown, and the later one
+    shows beyond it.
     """
-    if incident["time"] is None:
-        return None
-    seen = set(incident["saw"])
-    later = [
+    seen, time = set(incident["saw"]), incident["time"]
+
+    def later(other: Mapping[str, Any]) -> bool:
+        if time is not None:
+            return other["time"] is not None and bool(other["time"] > time)
+        return other["time"] is None and reached is not None and bool(other["step"] > reached)
+
+    steps = [
         int(other["step"])
         for other in others
-        if other["time"] is not None
-        and other["time"] > incident["time"]
-        and other["step"] is not None
-        and other["step"] > went_on_from
-        and seen & set(other["saw"])
+        if other["step"] is not None and other["step"] > went_on_from and seen & set(other["saw"]) and later(other)
     ]
-    return min(later, default=None)
+    return min(steps, default=None)
