@@ -56,7 +56,7 @@ def test_a_sound_book_gives_no_finding_and_says_what_was_compared(tmp_path: Path
     report = report_of(tmp_path, SOUND)
     assert report.findings == []
     assert report.compared["order of dates"] == 8
-    assert report.compared["steps against the clock"] > 20
+    assert report.compared["steps against the clock"] == 7
     assert "dates against launches" not in report.compared
 
 
@@ -173,8 +173,7 @@ def test_glm_130b_notes(upstream: Path, name: str) -> None:
     assert likely("2022-06-22T10:40", "flag_against_prose") == "steps 42401 to 42600"
     assert findings[None, "clock"].readings == ("headings: UTC+8", "launch names: UTC")
     # The first 4,000 steps were faster than the stated pace: true, and nobody's slip.
-    assert len(findings) == 7
-    assert findings["glm-130b/2022-05-06T04:00", "step_against_clock"].likely is None
+    assert len(findings) == 6
 
 
 def test_the_two_languages_of_glm_130b_are_compared(upstream: Path) -> None:
@@ -199,7 +198,7 @@ def test_a_stored_run_is_audited_like_its_files(builtin: EventStore, root: Path)
     reports, _ = audit_files(sorted((root / "logbooks").glob("glm-130b*.yaml")))
     files = findings_frame(reports)
     assert list(stored["likely"].fillna("")) == list(files["likely"].fillna(""))
-    assert set(stored["found_by"]) == {"audit", "both", "source"}
+    assert set(stored["found_by"]) == {"both", "source"}
     assert list(stored.columns) == [*builtin.findings().columns, "found_by"]
 
 

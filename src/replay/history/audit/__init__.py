@@ -34,10 +34,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from replay.history.audit import comparison, dates, reach, settings, steps, totals
-from replay.history.audit.book import Notes, Telling, tellings
+from replay.history.audit import comparison, dates, settings, steps, summaries, totals
+from replay.history.audit.book import Notes, Telling, chronological, tellings
 from replay.history.audit.clock_model import ClockModel
-from replay.history.audit.merging import AUDIT, BOTH, KNOWN, Found, merge
+from replay.history.audit.course import course
+from replay.history.audit.merging import AUDIT, BOTH, KNOWN, Found, merge, standing
+from replay.history.audit.passages import passages
+from replay.history.audit.reach import fits_clock
+from replay.history.audit.strands import lists, strands
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,16 +123,14 @@ def findings_frame(reports: Iterable[AuditReport]) -> pd.DataFrame:
 def _audit(run: str, told: Sequence[Telling]) -> AuditReport:
     notes = Notes()
     clock: ClockModel | None = None
-    told = [replace(telling, run=_described(telling.run, told)) for telling in told]
+    told = [replace(chronological(telling), run=_described(telling.run, told)) for telling in told]
     for telling in told:
-        moments = dates.check(telling, notes, reach.fits_clock(telling))
-        model = steps.check(telling, moments, notes)
+        model = _one_telling(telling, notes)
         clock = clock or model
-        settings.check(telling, notes)
-        totals.check(telling, notes)
     comparison.check(told, notes)
     curated = [finding for telling in told if telling.curated for finding in telling.findings]
     parsed = [finding for telling in told if not telling.curated for finding in telling.findings]
+    parsed = standing(parsed, notes.findings, notes.compared)
     return AuditReport(
         run=run,
         found=tuple(merge(notes.findings, curated, parsed)),
@@ -136,6 +138,31 @@ def _audit(run: str, told: Sequence[Telling]) -> AuditReport:
         compared=dict(notes.compared),
         unchecked={name: why for name, why in notes.unchecked.items() if not notes.compared[name]},
     )
+
+
+def _one_telling(telling: Telling, notes: Notes) -> ClockModel | None:
+    """Check one telling; returns the first clock model used."""
+    where = passages(telling)
+    found = strands(telling, where)
+    offset = dates.launcher_offset(telling)
+    first = {
+        entry.number: fits_clock(one, offset)
+        for one in (course(strand, {}, offset) for strand in found)
+        for entry in one.strand.telling.entries
+    }
+    moments = dates.check(
+        telling,
+        lists(telling, where),
+        offset,
+        notes,
+        lambda entry, moment, doubts: first[entry.number](entry, moment, doubts),
+    )
+    courses = [course(strand, moments, offset) for strand in found]
+    steps.check(telling, courses, where, notes)
+    settings.check(telling, [telling] if telling.curated else [strand.telling for strand in found], notes)
+    totals.check(telling, notes)
+    summaries.check(telling, where, notes)
+    return next((one.models[regime] for one in courses for regime in sorted(one.models)), None)
 
 
 def _described(run: Run, told: Sequence[Telling]) -> Run:

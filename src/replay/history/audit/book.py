@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from replay_parsers.kinds import EventKind, Role
@@ -142,6 +143,17 @@ class Notes:
                 incident=None if entry is None else entry.incident,
             )
         )
+
+
+def chronological(telling: Telling) -> Telling:
+    """``telling`` with the oldest entry first; many books have the newest on top."""
+    dated = [entry.printed for entry in telling.entries if entry.printed is not None]
+    falls = sum(later.latest < earlier.earliest for earlier, later in pairwise(dated))
+    rises = sum(later.earliest > earlier.latest for earlier, later in pairwise(dated))
+    if falls < 3 or falls <= 3 * rises:
+        return telling
+    entries = tuple(replace(entry, number=number) for number, entry in enumerate(reversed(telling.entries)))
+    return replace(telling, entries=entries)
 
 
 def stamp_of(event: Event) -> datetime | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -9,14 +10,20 @@ from itertools import pairwise
 
 import numpy as np
 
-from replay.history.audit.book import BACK, DAY, Entry, Moment, Telling, printed_step
-from replay.history.audit.dates import launched, launcher_offset
+from replay.history.audit.book import BACK, DAY, Entry, Moment, printed_step
+from replay.history.audit.dates import launched
+from replay.history.audit.strands import Strand
 from replay_parsers.kinds import EventKind, Role
 from replay_parsers.records import Event, TimePrecision
 
 ALLOWANCE = 1.03
 """Training may run this much faster than the model says before a step counts as out of reach."""
 _ENOUGH = 4
+_AGREE = 1.15
+_ABOUT = re.compile(
+    r"(?:\babout|\broughly|\bapprox\w*\.?|\baround|~|≈|约|大约)\s?\d+(?:\.\d+)?\s?(?:s|sec\w*|秒)\s?(?:/|per|a|每)\s?(?:step|it|步)",
+    re.IGNORECASE,
+)
 PACE_BASIS = "seconds_per_step_from"
 """The key of a run's metadata that says whence the time of a step is, where nobody states it."""
 
@@ -71,16 +78,26 @@ class Anchor:
         return self.event.kind in BACK
 
 
-def anchors(telling: Telling, moments: Mapping[int, Moment | None]) -> list[Anchor]:
-    """Where training was known to stand, in the source's order; ``moments`` are the likely times of doubtful dates."""
-    offset = launcher_offset(telling)
-    found = []
-    for entry in telling.entries:
-        moment = moments.get(entry.number, entry.printed)
-        for event in entry.events:
-            span = _span(entry, event, moment, offset)
-            if span is not None:
-                found += _steps_of(entry, event, span)
+def anchors(strand: Strand, moments: Mapping[int, Moment | None], offset: timedelta | None) -> list[Anchor]:
+    """Where training was known to stand, in the source's order; ``moments`` are the likely times of doubtful dates.
+
+    ``offset`` is how far the launches' clock is ahead of that of the moments.
+    """
+    return [
+        anchor
+        for entry in strand.telling.entries
+        if entry.number not in strand.open
+        for anchor in anchors_of(entry, moments.get(entry.number, entry.printed), offset)
+    ]
+
+
+def anchors_of(entry: Entry, moment: Moment | None, offset: timedelta | None) -> list[Anchor]:
+    """Where training stood by one entry, were its time ``moment``."""
+    found: list[Anchor] = []
+    for event in entry.events:
+        span = _span(entry, event, moment, offset)
+        if span is not None:
+            found += _steps_of(entry, event, span)
     return found
 
 
@@ -125,32 +142,87 @@ def _steps_of(entry: Entry, event: Event, span: tuple[datetime, datetime, bool])
     ]
 
 
-def clock_model(telling: Telling, points: Sequence[Anchor]) -> ClockModel | None:
-    """Seconds a step: as stated (at full batch), else the fastest pace that several stretches between entries show."""
-    full_batch = telling.run.batch_schedule[-1].from_step if telling.run.batch_schedule else 0
-    if telling.run.seconds_per_step:
-        return ClockModel(
-            seconds_per_step=telling.run.seconds_per_step,
+def clock_models(strand: Strand, points: Sequence[Anchor]) -> dict[int, ClockModel]:
+    """The clock of each stretch of the run between two stated changes of its speed, where one can be told.
+
+    Seconds a step are those stated (at full batch) as long as nothing makes steps faster; else the pace that several
+    stretches between entries agree on.
+    """
+    run = strand.telling.run
+    full_batch = run.batch_schedule[-1].from_step if run.batch_schedule else 0
+    paces = _paces(strand, points, full_batch)
+    stated = None
+    if run.seconds_per_step:
+        basis = run.metadata.get(PACE_BASIS, "stated")
+        stated = ClockModel(
+            seconds_per_step=run.seconds_per_step,
             from_step=full_batch,
-            basis=telling.run.metadata.get(PACE_BASIS, "stated"),
-            exact=True,
+            basis=basis,
+            exact=_ABOUT.search(strand.telling.text) is None,
         )
-    paces = []
+    models = {}
+    for regime in sorted({strand.going_on_at(point.entry) for point in points}):
+        seen = agreed_pace(paces.get(regime, []))
+        if stated is not None and (regime == 0 or _unchanged(strand, points, regime, stated)):
+            models[regime] = stated
+        elif seen is not None:
+            models[regime] = ClockModel(
+                seconds_per_step=round(seen, 1),
+                from_step=full_batch,
+                basis=f"estimated from {len(paces[regime])} stretches between entries",
+                exact=False,
+            )
+    return models
+
+
+def _paces(strand: Strand, points: Sequence[Anchor], full_batch: int) -> dict[int, list[float]]:
+    """Seconds a step between restarts and changes that follow each other, by regime."""
+    paces: dict[int, list[float]] = {}
     moving = [point for point in points if point.going_on and point.step >= full_batch]
     for earlier, later in pairwise(moving):
-        steps = later.step - earlier.step
-        vague = (later.latest - later.earliest) + (earlier.latest - earlier.earliest)
-        time = (later.earliest + (later.latest - later.earliest) / 2) - (
-            earlier.earliest + (earlier.latest - earlier.earliest) / 2
-        )
-        if steps >= 100 and time > 3 * vague and time > timedelta(hours=6):
-            paces.append(time.total_seconds() / steps)
+        regime = strand.going_on_at(earlier.entry)
+        pace = _pace(earlier, later)
+        if pace is not None and regime == strand.reached_at(later.entry):
+            paces.setdefault(regime, []).append(pace)
+    return paces
+
+
+def _pace(earlier: Anchor, later: Anchor) -> float | None:
+    """Seconds a step from one point to another; None where too little lies between to tell."""
+    steps = later.step - earlier.step
+    vague = (later.latest - later.earliest) + (earlier.latest - earlier.earliest)
+    time = (later.earliest + (later.latest - later.earliest) / 2) - (
+        earlier.earliest + (earlier.latest - earlier.earliest) / 2
+    )
+    if steps >= 100 and time > 3 * vague and time > timedelta(hours=6):
+        return time.total_seconds() / steps
+    return None
+
+
+def agreed_pace(paces: Sequence[float]) -> float | None:
+    """The fastest pace on which a third of the stretches, and three at least, agree; None where there is none.
+
+    Time lost between entries makes steps look slower by any amount, so that most stretches need not agree; but where
+    no few do, none of them tells how fast training can be.
+    """
     if len(paces) < _ENOUGH:
         return None
-    pace = float(np.quantile(paces, 0.25))
-    return ClockModel(
-        seconds_per_step=round(pace, 1),
-        from_step=full_batch,
-        basis=f"estimated from {len(paces)} stretches between entries",
-        exact=False,
-    )
+    ordered = sorted(paces)
+    needed = max(3, len(ordered) // 3)
+    for place in range(len(ordered) - needed + 1):
+        if ordered[place + needed - 1] <= _AGREE * ordered[place]:
+            return float(np.median(ordered[place : place + needed]))
+    return None
+
+
+def _unchanged(strand: Strand, points: Sequence[Anchor], regime: int, stated: ClockModel) -> bool:
+    """Whether steps still take the stated time after the speed was said to change, by most of three points or more."""
+    paces = []
+    last: Anchor | None = None
+    for point in points:
+        if last is not None and strand.reached_at(point.entry) == regime:
+            pace = _pace(last, point)
+            paces += [] if pace is None else [pace]
+        if point.going_on:
+            last = point if strand.going_on_at(point.entry) == regime else None
+    return len(paces) >= 3 and float(np.median(paces)) * ALLOWANCE >= stated.seconds_per_step

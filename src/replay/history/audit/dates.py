@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from replay.history.audit.book import DAY, HALF_HOUR, Entry, Moment, Notes, Telling
+from replay.history.audit.order import heaviest_in_order
 from replay.history.audit.slips import best, moment_slips
 from replay_parsers.chronicles.clock import epochs
 from replay_parsers.records import TimePrecision
@@ -15,7 +17,9 @@ from replay_parsers.records import TimePrecision
 EARLY = timedelta(minutes=20)
 """People write the heading when the launch is under way: it may be a little later than the launch."""
 _ENOUGH = 4
-_DISORDER = 0.25
+_MOST = 200
+DISORDER = 0.25
+"""Of entries out of order more than this part cannot be slips."""
 _EXACT = (TimePrecision.MINUTE, TimePrecision.SECOND)
 
 
@@ -57,14 +61,18 @@ Fits = Callable[[Entry, Moment, Mapping[int, Moment | None]], bool]
 """Whether an entry's steps could have been reached at a time, given the likely times of the doubtful others."""
 
 
-def check(telling: Telling, notes: Notes, fits: Fits) -> dict[int, Moment | None]:
-    """Test every date; returns for each entry number found wrong the likely moment, None where it is open."""
+def check(
+    telling: Telling, lists: Sequence[Sequence[Entry]], offset: timedelta | None, notes: Notes, fits: Fits
+) -> dict[int, Moment | None]:
+    """Test every date; returns for each entry number found wrong the likely moment, None where it is open.
+
+    ``lists`` are the entries that are each in the order of time, ``offset`` is :func:`launcher_offset`.
+    """
     doubts: dict[int, Moment | None] = {}
-    offset = launcher_offset(telling)
     two_clocks(telling, notes)
     _impossible(telling, notes, doubts)
     _against_launches(telling, offset, notes, doubts)
-    for entries in telling.by_source().values():
+    for entries in lists:
         _in_order(telling, entries, offset, notes, doubts, fits)
     return doubts
 
@@ -85,14 +93,7 @@ def two_clocks(telling: Telling, notes: Notes) -> None:
     if not ahead:
         return
     # Seconds since 1970 in the names of event files know no zone: they tell the launcher's clock.
-    votes = Counter(
-        offset
-        for began in epochs(telling.text)
-        for offset in {HALF_HOUR * round((stamp - began) / HALF_HOUR) for _, stamp in pairs}
-        if abs(offset) <= timedelta(hours=14)
-        and any(abs(stamp - began - offset) < timedelta(minutes=5) for _, stamp in pairs)
-    )
-    near = votes.most_common(1)[0] if votes else None
+    near = _event_files(telling.text, sorted(stamp for _, stamp in pairs))
     known = known_offset(telling) if near is None else near[0]
     names = "another clock" if known is None else _zone_name(known)
     headings = f"a clock {_hours(ahead)} ahead of it" if known is None else _zone_name(known + ahead)
@@ -110,6 +111,22 @@ def two_clocks(telling: Telling, notes: Notes) -> None:
     )
     # It concerns the whole book, though its place is the first pair.
     notes.findings[-1] = replace(notes.findings[-1], incident=None)
+
+
+def _event_files(text: str, stamps: Sequence[datetime]) -> tuple[timedelta, int] | None:
+    """The launcher's offset from UTC by event files that begin within minutes of a launch, and how many say so."""
+    votes: Counter[timedelta] = Counter()
+    widest = timedelta(hours=14)
+    for began in epochs(text):
+        near = stamps[bisect_left(stamps, began - widest) : bisect_right(stamps, began + widest)][:_MOST]
+        votes.update(
+            {
+                HALF_HOUR * round((stamp - began) / HALF_HOUR)
+                for stamp in near
+                if abs(stamp - began - HALF_HOUR * round((stamp - began) / HALF_HOUR)) < timedelta(minutes=5)
+            }
+        )
+    return votes.most_common(1)[0] if votes else None
 
 
 def _ahead(differences: Sequence[timedelta]) -> timedelta | None:
@@ -157,7 +174,7 @@ def _against_launches(
         and (start := launched(entry, offset)) is not None
     ]
     wrong = [(entry, printed, lag) for entry, printed, lag in lags if not -EARLY <= lag < DAY]
-    if len(lags) < _ENOUGH or len(wrong) > _DISORDER * len(lags):
+    if len(lags) < _ENOUGH or len(wrong) > DISORDER * len(lags):
         if lags:
             notes.unchecked["dates against launches"] = "launches do not regularly follow their headings"
         return
@@ -213,17 +230,23 @@ def _in_order(
             notes.unchecked["order of dates"] = "too few dated entries"
         return
     weights = [3 if launched(entry, offset) is not None else 1 for entry, _ in known]
-    kept = _longest_in_order([moment for _, moment in known], weights)
-    if len(known) - len(kept) > _DISORDER * len(known):
+    kept = heaviest_in_order([moment for _, moment in known], weights)
+    if len(known) - len(kept) > DISORDER * len(known):
         notes.unchecked["order of dates"] = "the entries are not kept in the order of time"
         return
     notes.compared["order of dates"] += len(known)
+    before: list[datetime | None] = [None]
     for place, (entry, moment) in enumerate(known):
-        if place in kept or entry.number in doubts:
-            continue
-        before = max((_last(*known[one], offset) for one in kept if one < place), default=None)
-        after = min((known[one][1].latest for one in kept if one > place), default=None)
-        _out_of_place(telling, entry, moment, (before, after), notes, doubts, fits)
+        last = _last(entry, moment, offset) if place in kept else None
+        before.append(max((time for time in (before[-1], last) if time is not None), default=None))
+    after: list[datetime | None] = [None]
+    for place in reversed(range(len(known))):
+        latest = known[place][1].latest if place in kept else None
+        after.append(min((time for time in (after[-1], latest) if time is not None), default=None))
+    after.reverse()
+    for place, (entry, moment) in enumerate(known):
+        if place not in kept and entry.number not in doubts:
+            _out_of_place(telling, entry, moment, (before[place], after[place + 1]), notes, doubts, fits)
 
 
 def _last(entry: Entry, moment: Moment, offset: timedelta | None) -> datetime:
@@ -264,19 +287,3 @@ def _out_of_place(
         + ("; the likely date differs in the fewest digits" if likely else "")
         + (" of those at which its steps could be reached" if likely and by_clock else ""),
     )
-
-
-def _longest_in_order(moments: Sequence[Moment], weights: Sequence[int]) -> set[int]:
-    """The places of the heaviest run of moments of which none is certainly before an earlier one."""
-    total = list(weights)
-    previous = [-1] * len(moments)
-    for place, moment in enumerate(moments):
-        for earlier in range(place):
-            if moments[earlier].earliest <= moment.latest and total[earlier] + weights[place] > total[place]:
-                total[place], previous[place] = total[earlier] + weights[place], earlier
-    place = max(range(len(moments)), key=total.__getitem__)
-    kept = set()
-    while place >= 0:
-        kept.add(place)
-        place = previous[place]
-    return kept

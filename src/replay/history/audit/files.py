@@ -28,7 +28,10 @@ def read_files(paths: Iterable[str | Path]) -> tuple[list[Records], dict[str, st
     for path in _expanded(paths, problems):
         try:
             records = read(path)
-        except (UnknownFormatError, OSError) as error:
+        except UnknownFormatError as error:
+            problems.append(Problem(source=str(path), kind=ProblemKind.UNREADABLE, message=_advice(path, error)))
+            continue
+        except OSError as error:
             problems.append(Problem(source=str(path), kind=ProblemKind.UNREADABLE, message=str(error)))
             continue
         found.append(_paced(records))
@@ -37,6 +40,20 @@ def read_files(paths: Iterable[str | Path]) -> tuple[list[Records], dict[str, st
             with open_bytes(Path(path)) as stream:
                 texts[records.source] = stream.read(_LARGEST_TEXT).decode("utf-8", errors="replace")
     return found, texts, problems
+
+
+def _advice(path: Path, error: UnknownFormatError) -> str:
+    """Why a file cannot be audited; prose is told what makes it a logbook."""
+    if path.suffix not in (".md", ".txt"):
+        return str(error)
+    with open_bytes(path) as stream:
+        head = stream.read(4096)
+    if b"\0" in head or not head.strip():
+        return str(error)
+    return (
+        "it is prose without entries, and only what is told entry by entry can be checked: begin each with its date, "
+        "as a heading or bullet such as `## 2024-05-06 14:00 Node down`"
+    )
 
 
 def _expanded(paths: Iterable[str | Path], problems: list[Problem]) -> Iterator[Path]:

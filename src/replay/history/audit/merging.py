@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from replay_parsers.records import Finding
@@ -20,6 +21,8 @@ _FAMILIES = {
     "flag_against_prose": "option",
     "skip_range": "option",
 }
+_RETESTED = {"date_order": "order of dates", "step_against_clock": "steps against the clock"}
+"""What a parser tests too, with less of the book: the audit's own comparison of it decides."""
 AUDIT, KNOWN, BOTH = "audit", "source", "both"
 
 
@@ -38,18 +41,32 @@ def merge(audited: Sequence[Finding], curated: Sequence[Finding], parsed: Sequen
     """
     by_people = set(curated)
     rest = list(dict.fromkeys([*curated, *parsed]))
+    by_place: dict[tuple[str, str], list[Finding]] = {}
+    for finding in rest:
+        by_place.setdefault(_place(finding), []).append(finding)
     found: list[Found] = []
+    used: set[Finding] = set()
     told: set[tuple[str | None, str, str, tuple[str, ...]]] = set()
     for finding in audited:
-        twins = [one for one in rest if _same(finding, one)]
-        rest = [one for one in rest if one not in twins]
+        twins = [one for one in by_place.pop(_place(finding), []) if one not in used]
+        used.update(twins)
         key = (finding.incident, family(finding), finding.likely or "", finding.readings)
         if key in told:
             continue
         told.add(key)
         found.append(Found(finding=_joined(finding, twins, by_people), by=BOTH if twins else AUDIT))
-    found += [Found(finding=finding, by=KNOWN) for finding in rest]
+    found += [Found(finding=finding, by=KNOWN) for finding in rest if finding not in used]
     return _once(found)
+
+
+def standing(parsed: Sequence[Finding], audited: Sequence[Finding], compared: Mapping[str, int]) -> list[Finding]:
+    """The findings of parsers that the audit did not test itself and find sound, list by list and branch by branch."""
+    confirmed = {_place(finding) for finding in audited}
+    return [
+        finding
+        for finding in parsed
+        if _place(finding) in confirmed or not compared.get(_RETESTED.get(finding.check, ""), 0)
+    ]
 
 
 def family(finding: Finding) -> str:
@@ -57,28 +74,40 @@ def family(finding: Finding) -> str:
     return _FAMILIES.get(finding.check, finding.check)
 
 
-def _same(one: Finding, other: Finding) -> bool:
-    if family(one) != family(other):
-        return False
-    if one.incident is None or other.incident is None:
-        # Two statements on the clocks of the book are one.
-        return one.incident == other.incident and (one.check == "clock" or one.locator == other.locator)
-    return one.incident == other.incident
+def _place(finding: Finding) -> tuple[str, str]:
+    """What two findings on the same thing have in common: what they doubt, and where."""
+    if finding.incident is not None:
+        return family(finding), finding.incident
+    # Two statements on the clocks of the book are one.
+    return family(finding), "" if finding.check == "clock" else f"§ {finding.locator}"
 
 
 def _joined(finding: Finding, twins: Sequence[Finding], by_people: set[Finding]) -> Finding:
+    """One finding of the audit's and what was noted before.
+
+    A parser tests dates and steps as the audit does, with less of the book, and would say the same again in other
+    words; a person may add what no program sees.
+    """
     if not twins:
         return finding
-    told = [twin.likely for twin in twins if twin in by_people]
-    readings = dict.fromkeys([*(reading for twin in twins for reading in twin.readings), *finding.readings])
-    reasons = dict.fromkeys([finding.reasons, *(twin.reasons for twin in twins)])
+    people = [twin for twin in twins if twin in by_people]
+    readings = list(finding.readings)
+    for reading in (reading for twin in people for reading in twin.readings):
+        if not any(_numbers(reading) <= _numbers(other) for other in readings) or not _numbers(reading):
+            readings.append(reading)
+    noted = dict.fromkeys(twin.reasons for twin in people if twin.reasons and twin.reasons != finding.reasons)
+    likely = (*(twin.likely for twin in people), finding.likely, *(twin.likely for twin in twins))
     return replace(
         finding,
         check=twins[0].check,
         readings=tuple(readings),
-        likely=next((one for one in (*told, finding.likely, *(twin.likely for twin in twins)) if one), None),
-        reasons="; ".join(reason for reason in reasons if reason),
+        likely=next((one for one in likely if one), None),
+        reasons=". Noted in the logbook: ".join([finding.reasons, *noted]),
     )
+
+
+def _numbers(reading: str) -> set[str]:
+    return set(re.findall(r"\d+", reading.replace(",", "")))
 
 
 def _once(found: Sequence[Found]) -> list[Found]:

@@ -3,39 +3,67 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
+from replay.history.audit import chains
 from replay.history.audit.book import BACK, Entry, Notes, Telling, printed_step
 from replay.history.audit.slips import ranges
+from replay.history.audit.values import among
 from replay_parsers.kinds import EventKind, Role
 from replay_parsers.records import Event
 
 _NUMBER = re.compile(r"(?<![\w.])-?\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])|(?<==)\d[\d_]*(?:\.\d+)?")
 _RISES = frozenset({EventKind.LOSS_SPIKE, EventKind.LOSS_EXPLOSION, EventKind.GRAD_NORM_SPIKE, EventKind.DIVERGENCE})
 _FALLS = frozenset({EventKind.LOSS_SCALE_DROP, EventKind.THROUGHPUT_DROP})
+_ROSE = re.compile(
+    r"(?P<verb>\b(?:spik\w+|jump\w+|ros\w+|explod\w+|blew up|shot up|climb\w+|increas\w+|went up)\b"
+    r"|飙升|突增|上升|升高|暴涨|跳)"
+    r"[^\d.;。；]{0,30}?(?:\bfrom\b|从|由|自)?\s?(?P<before>\d[\d,]*(?:\.\d+)?)\s?(?:to|->|→|=>|到|至)\s?"
+    r"(?P<after>\d[\d,]*(?:\.\d+)?)(?![\d.]*\s?(?:steps?|iter|步))",
+    re.IGNORECASE,
+)
 _NEAR = 200
 _STEPS = re.compile(r"(\d+) (?:steps|步)")
-_SCHEDULED = ("learning_rate", "batch_size")
-"""What a schedule changes by itself."""
 Range = tuple[int, int]
-_LOGGED = 1e-3
-"""A value read off a log differs that much from the one set: 5.999E-05 for 6e-5."""
 
 
-def check(telling: Telling, notes: Notes) -> None:
-    """Test every option, skip range and changed value."""
-    seen: list[int] = []
-    skipped: set[Range] = set()
+def check(telling: Telling, branches: Iterable[Telling], notes: Notes) -> None:
+    """Test every option, skip range and changed value; ``branches`` are the courses of training in ``telling``."""
+    for branch in branches:
+        seen = Seen()
+        skipped: set[Range] = set()
+        for entry in branch.entries:
+            seen.add(_seen_steps(entry))
+            _skips(branch, entry, seen, skipped, notes)
+        chains.check(branch, notes)
     for entry in telling.entries:
-        seen += _seen_steps(entry)
-        _skips(telling, entry, seen, skipped, notes)
+        _twice(telling, entry, notes)
         for event in entry.events:
             if event.kind is not EventKind.SKIP_BATCHES and event.detail.get("flag"):
                 _flag(telling, entry, event, notes)
-            _words_and_flag(telling, entry, event, notes)
             _direction(telling, entry, event, notes)
             _lengths(telling, entry, event, notes)
-    _chains(telling, notes)
+
+
+@dataclass(slots=True)
+class Seen:
+    """The steps at which anything was seen so far, as told and in the order of steps."""
+
+    told: list[int] = field(default_factory=list)
+    ordered: list[int] = field(default_factory=list)
+
+    def add(self, steps: Iterable[int]) -> None:
+        """Note further steps."""
+        for step in steps:
+            self.told.append(step)
+            insort(self.ordered, step)
+
+    def within(self, first: float, last: float) -> bool:
+        """Whether anything was seen at a step in ``first``..``last``."""
+        place = bisect_left(self.ordered, first)
+        return place < len(self.ordered) and self.ordered[place] <= last
 
 
 def _seen_steps(entry: Entry) -> list[int]:
@@ -43,7 +71,7 @@ def _seen_steps(entry: Entry) -> list[int]:
     return steps + [int(event.before) for event in entry.of_kind(*BACK) if event.before is not None]
 
 
-def _skips(telling: Telling, entry: Entry, seen: list[int], before: set[Range], notes: Notes) -> None:
+def _skips(telling: Telling, entry: Entry, seen: Seen, before: set[Range], notes: Notes) -> None:
     """The ranges of batches that an entry skips; ``before`` are those of earlier entries, and grows.
 
     An option often repeats the ranges of earlier restarts: they do nothing any more, and are no fault beside a new one.
@@ -59,25 +87,31 @@ def _skips(telling: Telling, entry: Entry, seen: list[int], before: set[Range], 
     if flagged:
         notes.compared["options against words"] += 1
         if set(told) != flagged:
-            _flag_clash(telling, entry, sorted(set(told)), sorted(flagged), back, seen, notes)
+            _flag_clash(telling, entry, sorted(set(told)), sorted(flagged), back, seen.told[-3:], notes)
     for one in sorted(set(told) - before):
         _skip(telling, entry, one, back, seen, notes)
     before |= set(told)
 
 
-def _skip(telling: Telling, entry: Entry, one: Range, back: list[int], seen: list[int], notes: Notes) -> None:
+def _skip(telling: Telling, entry: Entry, one: Range, back: list[int], seen: Seen, notes: Notes) -> None:
+    """A range against the step that training goes on from, and against what was seen.
+
+    It may begin well after that step: the batches before it are trained on again, as many do on purpose.
+    """
     first, last = one
     skipped = f"skipped: steps {first} to {last}"
-    goes_on = f"training goes on from step {back[0]}" if back else ""
     if back and last <= min(back):
         reasons = "a range that ends before the step that training goes on from skips nothing"
-        notes.add(telling, entry, "skip_range", (skipped, goes_on), None, reasons)
-    elif back and first > max(back) + _NEAR:
-        reasons = "the batches between the checkpoint and the range would be trained on again"
-        notes.add(telling, entry, "skip_range", (skipped, goes_on), f"from step {max(back) + 1}", reasons)
-    elif _seen_steps(entry) and not any(first - _NEAR <= step <= last + _NEAR for step in seen):
-        reasons = "the range covers no step at which anything was seen, here or before"
-        notes.add(telling, entry, "skip_range", (skipped, f"last seen at step {seen[-1]}"), None, reasons)
+        notes.add(telling, entry, "skip_range", (skipped, f"training goes on from step {back[0]}"), None, reasons)
+        return
+    own = _seen_steps(entry)
+    if not own:
+        return
+    # What lies before the step that training goes on from is not met again.
+    start = max(first - _NEAR, min(back, default=0) - _NEAR)
+    if not seen.within(start, last + _NEAR):
+        reasons = "the range leaves out every step at which anything was seen, here or before"
+        notes.add(telling, entry, "skip_range", (skipped, f"last seen at step {own[-1]}"), None, reasons)
 
 
 def _flag_clash(
@@ -86,11 +120,11 @@ def _flag_clash(
     told: list[Range],
     flagged: list[Range],
     back: list[int],
-    seen: list[int],
+    seen: Sequence[int],
     notes: Notes,
 ) -> None:
     def fits(one: Range) -> tuple[bool, bool]:
-        return any(one[0] - 2 <= step <= one[0] for step in back), any(one[0] <= step <= one[1] for step in seen[-3:])
+        return any(one[0] - 2 <= step <= one[0] for step in back), any(one[0] <= step <= one[1] for step in seen)
 
     flag = max((one for one in flagged if one not in told), key=fits, default=flagged[-1])
     prose = max((one for one in told if one not in flagged), key=fits, default=told[-1])
@@ -125,11 +159,11 @@ def _flag(telling: Telling, entry: Entry, event: Event, notes: Notes) -> None:
     if not flagged or event.role is not Role.INTERVENTION or (event.after is None and not told):
         return
     notes.compared["options against words"] += 1
-    if event.after is not None and _among(event.after, flagged):
+    if event.after is not None and among(event.after, flagged):
         return
-    if all(_among(number, told) for number in flagged):
+    if all(among(number, told) for number in flagged):
         return
-    if event.after is None and any(_among(number, told) for number in flagged):
+    if event.after is None and any(among(number, told) for number in flagged):
         return
     words = f"{event.after:g}" if event.after is not None else ", ".join(f"{number:g}" for number in told)
     notes.add(
@@ -142,13 +176,18 @@ def _flag(telling: Telling, entry: Entry, event: Event, notes: Notes) -> None:
     )
 
 
-def _words_and_flag(telling: Telling, entry: Entry, event: Event, notes: Notes) -> None:
+def _twice(telling: Telling, entry: Entry, notes: Notes) -> None:
     """A change told twice in one entry, by an option and in words, with different values."""
-    if not event.detail.get("flag") or event.after is None or event.field is None:
-        return
-    for other in entry.events:
-        twin = (other.kind, other.field) == (event.kind, event.field) and other is not event
-        if twin and not other.detail.get("flag") and other.after is not None and not _among(other.after, [event.after]):
+    worded = {
+        (event.kind, event.field): event
+        for event in reversed(entry.events)
+        if event.after is not None and not event.detail.get("flag")
+    }
+    for event in entry.events:
+        other = worded.get((event.kind, event.field))
+        if not event.detail.get("flag") or event.after is None or event.field is None or other is None:
+            continue
+        if other.after is not None and not among(other.after, [event.after]):
             notes.add(
                 telling,
                 entry,
@@ -159,11 +198,9 @@ def _words_and_flag(telling: Telling, entry: Entry, event: Event, notes: Notes) 
             )
 
 
-def _among(number: float, others: Iterable[float], tolerance: float = 1e-6) -> bool:
-    return any(abs(number - other) <= tolerance * max(abs(number), abs(other)) for other in others)
-
-
 def _direction(telling: Telling, entry: Entry, event: Event, notes: Notes) -> None:
+    if event.before is None and event.after is None and event.kind in _RISES:
+        _rise(telling, entry, event, notes)
     if event.before is None or event.after is None or event.kind in BACK:
         return
     rising = event.after > event.before
@@ -186,7 +223,7 @@ def _direction(telling: Telling, entry: Entry, event: Event, notes: Notes) -> No
             f"{event.after:g} to {event.before:g}",
             "the values go the other way than the words say; they may be exchanged",
         )
-    elif factor and _numbers(factor) and not _among(event.before * _numbers(factor)[0], [event.after]):
+    elif factor and _numbers(factor) and not among(event.before * _numbers(factor)[0], [event.after]):
         notes.add(
             telling,
             entry,
@@ -194,6 +231,24 @@ def _direction(telling: Telling, entry: Entry, event: Event, notes: Notes) -> No
             (f"values: {event.before:g} to {event.after:g}", f"words: times {factor}"),
             f"{event.before * _numbers(factor)[0]:g}",
             "the new value is not the old one times the factor",
+        )
+
+
+def _rise(telling: Telling, entry: Entry, event: Event, notes: Notes) -> None:
+    """A rise whose words give falling values: they are kept only as they are quoted."""
+    found = _ROSE.search(event.detail.get("quote", ""))
+    if found is None:
+        return
+    before, after = (float(found[name].replace(",", "")) for name in ("before", "after"))
+    notes.compared["values"] += 1
+    if before > after:
+        notes.add(
+            telling,
+            entry,
+            "direction",
+            (f"values: {before:g} to {after:g}", f"words: {found['verb'].lower()}"),
+            f"{after:g} to {before:g}",
+            "the values go the other way than the words say; they may be exchanged",
         )
 
 
@@ -245,36 +300,3 @@ def _batch(telling: Telling, step: int | None) -> int | None:
         return None
     began = [stage for stage in stages if step is None or stage.from_step <= step]
     return began[-1].samples if began else None
-
-
-def _chains(telling: Telling, notes: Notes) -> None:
-    """The value before a change must be the one that the setting was last given.
-
-    What was given up again may count or not: a later entry goes on from it, or from what was before.
-    """
-    known: dict[str, list[tuple[float, bool]]] = {}
-    doubted: dict[str, list[float]] = {}
-    for entry in telling.entries:
-        given_up = any(event.kind is EventKind.ABANDONED for event in entry.outcomes)
-        for event in entry.events:
-            if event.field in (None, *_SCHEDULED) or event.role is not Role.INTERVENTION or event.kind in BACK:
-                continue
-            values = known.setdefault(str(event.field), [])
-            lasting = event.step_end is None and not {"steps", "lasting", "model"} & set(event.detail)
-            kept = [value for value, dropped in values if not dropped]
-            possible = [value for value, _ in values[-1:]] + kept[-1:] + doubted.pop(str(event.field), [])
-            if lasting and event.before is not None and values:
-                notes.compared["values"] += 1
-                if not _among(event.before, possible, _LOGGED):
-                    # Told once: what comes next may go on from either end of the doubtful change.
-                    doubted[str(event.field)] = [event.before]
-                    notes.add(
-                        telling,
-                        entry,
-                        "value_chain",
-                        (f"before this change: {event.field} {event.before:g}", f"last set to: {values[-1][0]:g}"),
-                        f"{values[-1][0]:g}",
-                        "no earlier entry left the setting at that value",
-                    )
-            if event.after is not None:
-                values.append((event.after, given_up))
