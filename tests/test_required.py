@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -59,9 +60,13 @@ FOLDERS_AND_FILES = [
 
 
 @pytest.mark.parametrize(("path", "option"), FOLDERS_AND_FILES, ids=lambda value: str(value))
-def test_an_empty_path_is_no_folder_and_no_file(path: tuple[str, ...], option: str) -> None:
+def test_an_empty_path_is_no_folder_and_no_file(
+    path: tuple[str, ...], option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     command = next(command for known, command in commands(replay) if known == path)
     needed = [part for one in command.params if one.required and option not in one.opts for part in given(one)]
     result = CliRunner().invoke(replay, [*path, *needed, option, ""])
     assert result.exit_code == 2, repr(result.exception)
     assert "an empty path" in result.stderr or "does not exist" in result.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -38,7 +38,8 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_its_processes_end_when_it_is_killed(tmp_path: Path, root: Path, how: signal.Signals) -> None:
-    with program_with_workers(tmp_path, PROGRAM, TASKS, {"PYTHONPATH": str(root / "tests")}) as program:
+    path = os.pathsep.join([str(root / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    with program_with_workers(tmp_path, PROGRAM, TASKS, {"PYTHONPATH": path}) as program:
         assert until(lambda: len(workers_in(tmp_path)) == 2)
         program.send_signal(how)
         program.wait(timeout=60)
