@@ -145,11 +145,10 @@ def _one_telling(telling: Telling, notes: Notes) -> ClockModel | None:
     where = passages(telling)
     found = strands(telling, where)
     offset = dates.launcher_offset(telling)
-    first = {
-        entry.number: fits_clock(one, offset)
-        for one in (course(strand, {}, offset) for strand in found)
-        for entry in one.strand.telling.entries
-    }
+    first: dict[int, dates.Fits] = {}
+    for strand in found:
+        fits = fits_clock(course(strand, {}, offset), offset)
+        first.update((entry.number, fits) for entry in strand.telling.entries)
     moments = dates.check(
         telling,
         lists(telling, where),

@@ -16,6 +16,7 @@ from replay.history.audit.slips import number_slips
 from replay_parsers.kinds import EventKind
 
 CHECK = "steps against the clock"
+_FEW = 3
 _RAMP = 3.0
 """Where nothing else confirms a stretch, steps may have been so many times faster, as with a smaller batch."""
 
@@ -76,15 +77,18 @@ def _against_clock(one: Course, notes: Notes, told: set[int], every: int) -> Non
     if wrong is None or len(single) > max(1, len(numbers) // 4):
         notes.unchecked["steps against each other's times"] = "too many contradict each other to tell which are wrong"
         return
-    for run in runs:
+    if len(runs) > _FEW:
+        notes.unchecked["steps where several on end are too fast"] = f"{len(runs)} times: the speed seems to vary"
+    for run in runs if len(runs) <= _FEW else ():
         heading = next(point.entry.locator for point in one.points if point.entry.number == run[0])
         notes.unchecked[f"steps from {heading} on"] = (
             f"{len(run)} entries on end tell of steps faster than {next(iter(one.models.values()))}: "
             "the speed may have changed there"
         )
+    certain = set(single)
     for place in sorted(wrong):
         point = one.points[place]
-        if point.entry.number in told or point.entry.number not in single or _ramp(one, place, wrong, notes):
+        if point.entry.number in told or point.entry.number not in certain or _ramp(one, place, wrong, notes):
             continue
         told.add(point.entry.number)
         tell_clash(one, place, wrong, notes, every)
