@@ -41,12 +41,15 @@ _CHINESE = re.compile(r"[\u4e00-\u9fff]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """How a kind of logbook is read: its ``format`` name; whether it discusses much (``careful``); whether a
-    further trouble within an entry opens a further incident (``episodes``); a fixed ``run`` and ``clock`` where the
-    kind of book implies them."""
+    """How a kind of logbook is read: its ``format`` name; whether it discusses much (``careful``); whether deeds of
+    models that its title does not name are those of ``others``; whether settings are changed by starting anew, so
+    that "from step N" names a checkpoint (``relaunches``); whether a further trouble within an entry opens a
+    further incident (``episodes``); a fixed ``run`` and ``clock`` where the kind of book implies them."""
 
     format: str
     careful: bool = False
+    others: bool = False
+    relaunches: bool = True
     episodes: bool = False
     run: str | None = None
     clock: str | None = None
@@ -56,7 +59,11 @@ class Style:
 def assemble(document: Document, outline: Outline, style: Style, *, source: str, run: str) -> Records:
     """The records of a document whose entries are known.  ``run`` names it unless the style or launch names do."""
     tally = Tally()
-    entries = [read_entry(passage, tally, careful=style.careful) for passage in outline.passages]
+    own = f"{document.title} {run}" if style.others else ""
+    entries = [
+        read_entry(passage, tally, careful=style.careful, relaunches=style.relaunches, own=own)
+        for passage in outline.passages
+    ]
     facts = run_facts(outline.others, document.title, tally)
     name = style.run or launched_run(entries) or run
     clocks = _clocks(entries)

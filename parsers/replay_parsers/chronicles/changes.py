@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container
-from dataclasses import replace
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, replace
 
 from replay_parsers.chronicles.drafts import Draft
+from replay_parsers.chronicles.factors import DENIED, DOWN, relative
+from replay_parsers.chronicles.numbers import NUMBER, number
 from replay_parsers.chronicles.parameters import PARAMETERS, Parameter
-from replay_parsers.chronicles.phrases import NUMBER, number, positions, steps
+from replay_parsers.chronicles.phrases import positions, steps
 from replay_parsers.records import EventKind
 
 K = EventKind
@@ -18,7 +20,8 @@ _UNITS = r"(?:\s?(?:steps?|nodes?|gpus?|samples?|iterations?|步|个节点|卡))
 _NAME = r"(?:[A-Za-z_]{1,24}=)?"
 _TO_WORD = (
     r"(?:\b(?:down |up |back )?to\b|→|->|=>|➔|⇒|"
-    r"(?:调整|降低?|减小|提升|提高|增加|改|升|调|涨|跳|飙升|上升|上涨|下调|上调|缩小|更改|变|减少)?(?:到|至|为|成))"
+    r"(?:调整|降低?|减小|提升|提高|增加|增大|加大|扩大|放大|扩|缩|缩短|延长|收紧|收窄|放宽|放松|改|升|调|涨|跳|加|减|飙升|上升|"
+    r"上涨|下调|上调|调低|调高|缩小|更改|修改|变|减少|换|切换|翻倍)?(?:到|至|为|成))"
 )
 FROM_TO = re.compile(
     rf"(?:\bfrom\b|从|由|=)?\s?{_NAME}(?<![A-Za-z\d.])(?P<a>{NUMBER}){_UNITS}\s?{_TO_WORD}\s?{_NAME}(?P<b>"
@@ -68,18 +71,7 @@ _NOW_INSTEAD = re.compile(
     rf"(?P<a>{NUMBER})(?![\w%])",
     _I,
 )
-_HALF = re.compile(r"\b(?:halv\w+|half(?:ed|ing)?)\b|砍半|减半|对半|一半", _I)
-_DOUBLE = re.compile(r"\bdoubl\w+\b|翻倍|加倍", _I)
-_PERCENT = re.compile(r"(?:\bby\s|了\s?)(?P<n>\d{1,3}(?:\.\d{1,6})?)\s?%", _I)
-_TIMES = re.compile(
-    r"\bby (?:a )?factor (?:of )?(?P<n>\d{1,4}(?:\.\d{1,6})?)|"
-    r"\b(?P<x>\d{1,4}(?:\.\d{1,6})?)\s?x (?:lower|smaller|less|higher|larger)",
-    _I,
-)
-_MULTIPLIED = re.compile(r"(?:\s[x×*]\s?|\btimes )(?P<n>\d{0,3}\.\d{1,6}|\d{1,3})(?![\w.])", _I)
 _FRACTION = re.compile(r"\bto (?P<a>\d{1,2})\s?/\s?(?P<b>\d{1,2}) of (?P<of>[^,;.]{0,60})", _I)
-_DOWN = re.compile(r"\b(?:reduc|lower|decreas|cut|dropp?|shr[iu]n|less|decay)\w*|降|减|缩小|调低", _I)
-_UP = re.compile(r"\b(?:increas|rais|enlarg|bigger|longer|higher|more frequent|bump)\w*|升(?!级)|增|加大|调高|提高", _I)
 _STRICT_DEED = (
     r"chang(?:e|ed|ing|es)|reduc(?:e|ed|ing)|lower(?:ed|ing)?|decreas(?:e|ed|ing)|cut(?:ting)?|"
     r"drop(?:ped|ping|s)?|enabl(?:e|ed|ing)|shrink|shrank|shrunk|"
@@ -87,9 +79,11 @@ _STRICT_DEED = (
     r"restor(?:e|ed|ing)|"
     r"revert(?:ed|ing)?|halv(?:e|ed|ing)|half(?:ed|ing)?|mov(?:ed|ing)|doubl(?:e|ed|ing)|bump(?:ed|ing)?|"
     r"tweak(?:ed|ing)?|scal(?:ed|ing)|updated?|decay(?:ed|ing)|clip(?:ped)?(?= (?:the )?(?:grad|norm))|"
+    r"tighten(?:ed|ing)?|loosen(?:ed|ing)?|relax(?:ed|ing)?|shorten(?:ed|ing)?|lengthen(?:ed|ing)?|"
+    r"rais(?:es)|lowers|cuts|bumps|sets|"
     r"turn(?:ed|ing) on|went|going back|remained|finished|full throttle|new(?= seed)"
 )
-_DEED_SIGN = r"→|->|⇒|改|调|降|减|升(?!级)|增|设|砍|提|换|翻"
+_DEED_SIGN = r"→|->|⇒|=>|改|调|降|减|升(?!级)|增|设|砍|提|换|翻|收紧|放宽|放松|缩|延长"
 _CAREFUL_DEED = re.compile(rf"\b(?:{_STRICT_DEED})\b|{_DEED_SIGN}", _I)
 _DEED = re.compile(
     rf"\b(?:{_STRICT_DEED}|use|using|used|try|trying|tried|let's|with|now|every|new|"
@@ -108,7 +102,6 @@ _MUSING = re.compile(
     r"want to|once)\w*|怀疑|推测|可能|讨论|建议|打算",
     _I,
 )
-_DENIED = re.compile(r"\b(?:not|no|without|never|unchanged|same|kept)\b|n't\b|没有|不变|未", _I)
 _WARM_LENGTH = re.compile(r"warm-?up\s?steps?\sfor|步数", _I)
 # "new seed 7", "added z-loss 1e-4": the value stands beside the name.
 _BESIDE = re.compile(
@@ -133,23 +126,27 @@ def from_prose(clause: str, sentence: str, *, careful: bool = False) -> list[Dra
     drafts: list[Draft] = []
     # Values are often in code spans ("`lr=1e-5`"); options there are read as options.
     bare = re.sub(r"`([^`]*)`", lambda span: " " if "--" in span[1] else f" {span[1]} ", clause)
-    if not (_CAREFUL_DEED if careful else _DEED).search(bare) and not _SAME_BUT.search(sentence):
+    told = (_CAREFUL_DEED if careful else _DEED).search(bare) or (not careful and FROM_TO.search(bare))
+    if not told and not _SAME_BUT.search(sentence):
         return drafts
-    hidden: list[tuple[int, int]] = []
+    mentions: list[tuple[Parameter, re.Match[str]]] = []
     for parameter in PARAMETERS:
-        mention = next(
-            (found for found in parameter.words.finditer(bare) if not any(a <= found.start() < b for a, b in hidden)),
-            None,
-        )
-        if mention is None:
-            continue
-        hidden.append(mention.span())
+        spans = [mention.span() for _, mention in mentions]
+        found = (found for found in parameter.words.finditer(bare) if not any(a <= found.start() < b for a, b in spans))
+        if (mention := next(found, None)) is not None:
+            mentions.append((parameter, mention))
+    for parameter, mention in mentions:
         if _CONTEXT.search(bare[: mention.start()]) or (mention[0].isupper() and bare[mention.end() :].startswith("=")):
             continue  # recalled rather than changed ("at GBS=784"), or an assignment, which is read as an option
-        drafts.extend(_changes(parameter, bare, mention, sentence))
+        drafts.extend(_changes(parameter, bare, mention, sentence, _Window.of(bare, mention, [m for _, m in mentions])))
     if not drafts and (pronoun := _PRONOUN.search(bare)):
         return _of_pronoun(pronoun, bare, sentence)
     return drafts
+
+
+def mends(sentence: str) -> bool:
+    """Whether a sentence says what a value was and what it should have been: no plan, though it says "should"."""
+    return _SHOULD.search(sentence.replace("`", "")) is not None
 
 
 def _of_pronoun(pronoun: re.Match[str], clause: str, sentence: str) -> list[Draft]:
@@ -168,8 +165,28 @@ def _draft(parameter: Parameter, before: float | None, after: float | None) -> D
     return Draft(kind=parameter.kind, field=parameter.field, unit=parameter.unit, before=before, after=after)
 
 
-def _changes(parameter: Parameter, clause: str, mention: re.Match[str], sentence: str) -> list[Draft]:
-    behind = clause[mention.end() :]
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """What of a clause can tell of one of its settings: from behind the setting named before it up to the next one;
+    ``alone`` where no other is named."""
+
+    start: int
+    end: int
+    alone: bool
+
+    @classmethod
+    def of(cls, clause: str, mention: re.Match[str], mentions: Sequence[re.Match[str]]) -> _Window:
+        """The window of ``mention`` among the ``mentions`` of all settings in ``clause``."""
+        ends = [other.end() for other in mentions if other.end() <= mention.start()]
+        starts = [other.start() for other in mentions if other.start() >= mention.end()]
+        end = min(starts, default=len(clause))
+        if not re.search(r"\d", clause[mention.end() : end]):
+            end = len(clause)  # "LR and weight decay were both halved": nothing is told of the first by itself
+        return cls(max(ends, default=0), end, len(mentions) == 1)
+
+
+def _changes(parameter: Parameter, clause: str, mention: re.Match[str], sentence: str, window: _Window) -> list[Draft]:
+    behind = clause[mention.end() : window.end]
     ramp = _WARM_LENGTH.search(clause[: mention.start()] + " " + behind[:12])
     if ramp and (swap := _INSTEAD.search(sentence)):
         name = f"{parameter.field}_warmup"
@@ -178,7 +195,7 @@ def _changes(parameter: Parameter, clause: str, mention: re.Match[str], sentence
     if pair := next((found for found in twice if found), None):
         first, second = number(pair["a"]), number(pair["b"])
         return [_draft(parameter, None, first), _draft(parameter, first, second)]
-    draft = _with_values(_draft(parameter, None, None), clause, mention, sentence)
+    draft = _with_values(_draft(parameter, None, None), clause, mention, sentence, window)
     if draft is None or (_MUSING.search(clause) and (draft.before is None or draft.after is None)):
         return []
     if re.search(r"\d\s?[kKmMbB]?\s?tokens?\b", clause) and draft.unit == "sample":
@@ -189,9 +206,9 @@ def _changes(parameter: Parameter, clause: str, mention: re.Match[str], sentence
     return [draft]
 
 
-def _with_values(draft: Draft, clause: str, mention: re.Match[str], sentence: str) -> Draft | None:
+def _with_values(draft: Draft, clause: str, mention: re.Match[str], sentence: str, window: _Window) -> Draft | None:
     """``draft`` with what stands behind the name of the setting; None when nothing there is a change."""
-    behind = clause[mention.end() :]
+    behind, own = clause[mention.end() : window.end], clause[window.start : window.end]
     if warm := _FROM_WARM_TO.search(behind):
         length = {"steps": f"{number(warm['n']):g}"}
         return replace(draft, before=number(warm["a"]), after=number(warm["b"]), detail=length)
@@ -200,7 +217,7 @@ def _with_values(draft: Draft, clause: str, mention: re.Match[str], sentence: st
     if now := _NOW_INSTEAD.search(behind):
         return replace(draft, before=number(now["a"]), after=number(now["b"]))
     # "from MBS=2 to MBS=4": the name stands within the pair.
-    near = clause[max(mention.start() - 8, 0) :]
+    near = clause[max(mention.start() - 8, window.start) : window.end]
     for pattern, text in (
         (_TO_FROM, behind),
         (FROM_TO, behind),
@@ -210,14 +227,14 @@ def _with_values(draft: Draft, clause: str, mention: re.Match[str], sentence: st
         if pair := pattern.search(text):
             return replace(draft, before=number(pair["a"]), after=number(pair["b"]))
     # "lr 2e-4 (was 3e-4), weight decay 0.05 (was 0.1)": the value behind the name, else one anywhere.
-    was = _BEFORE.search(behind) or _BEFORE.search(sentence.replace("`", ""))
+    was = _BEFORE.search(behind) or (_BEFORE.search(sentence.replace("`", "")) if window.alone else None)
     before = number(was["a"]) if was else None
     if fraction := _FRACTION.search(behind):
         part = f"{int(fraction['a'])}/{int(fraction['b'])}"
         return replace(
             draft,
             detail={
-                "direction": "down" if _DOWN.search(clause) else "up",
+                "direction": "down" if DOWN.search(own) else "up",
                 "value": f"{part} of {fraction['of'].strip()}",
             },
         )
@@ -229,10 +246,10 @@ def _with_values(draft: Draft, clause: str, mention: re.Match[str], sentence: st
         or _BEFORE.search(behind)
         else None
     )
-    if to and not (draft.kind is K.SEED_CHANGE and _DENIED.search(clause)):
+    if to and not (draft.kind is K.SEED_CHANGE and DENIED.search(clause)):
         return replace(draft, before=before, after=number(to["b"]))
-    relative = _relative(clause)
-    return replace(draft, before=before, detail=relative) if relative and draft.kind is not K.SEED_CHANGE else None
+    change = relative(own) or (relative(clause) if window.start == 0 else {})
+    return replace(draft, before=before, detail=change) if change and draft.kind is not K.SEED_CHANGE else None
 
 
 def _topology(draft: Draft, clause: str) -> Draft | None:
@@ -251,28 +268,6 @@ def _topology(draft: Draft, clause: str) -> Draft | None:
     return replace(draft, after=number(to["b"])) if to else None
 
 
-def _relative(clause: str) -> dict[str, str]:
-    if _DENIED.search(clause):
-        return {}
-    down = _DOWN.search(clause) is not None
-    if percent := _PERCENT.search(clause):
-        part = float(percent["n"]) / 100
-        return {"factor": f"{1 - part if down else 1 + part:g}"}
-    if (times := _TIMES.search(clause)) and float(times["n"] or times["x"]):
-        factor = float(times["n"] or times["x"])
-        # "Reduced by a factor of 4" and "by a factor of 0.25" say the same.
-        return {"factor": f"{1 / factor if down and factor > 1 else factor:g}"}
-    if multiplied := _MULTIPLIED.search(clause):
-        return {"factor": f"{float(multiplied['n']):g}"}
-    if _HALF.search(clause):
-        return {"factor": "0.5"}
-    if _DOUBLE.search(clause):
-        return {"factor": "2"}
-    if down:
-        return {"direction": "down"}
-    return {"direction": "up"} if _UP.search(clause) else {}
-
-
 def effective_step(clause: str, *, loaded: bool = False, values: Container[float] = ()) -> int | None:
     """The step from which a change holds, where the clause names one ("from 600 step", "at iteration 15000").
 
@@ -284,8 +279,10 @@ def effective_step(clause: str, *, loaded: bool = False, values: Container[float
         if mention.value in values and not mention.word:
             continue
         ahead = clause[: mention.start]
+        if mention.word and not loaded and re.search(r"[(（]\s?(?:now )?$|[,，]\s?$", ahead):
+            return mention.value  # "LR from a to b starting now (step 71300)"
         named = r"第?\s?(?:the\s)?(?:(?:global[ _]?)?(?:step|iteration)\s?)?$"
-        if re.search(rf"(?:\b(?:{words})\b|从|在)\s?{named}", ahead, _I):
+        if re.search(rf"(?:\b(?:{words})\b|@|从|在)\s?{named}", ahead, _I):
             return mention.value
         if re.match(r"\s?(?:steps?)?\s?开始", clause[mention.end :]) or re.search(r"^\W*$", ahead):
             return mention.value

@@ -17,6 +17,7 @@ _NEW_CLAUSE = (
     r"ing)|chang\w*|remov\w*|switch\w*|"
     r"resum\w*|start\w*|lost|roll\w*|went|stayed|got|diverged|lower\w*|reduc\w*|increas\w*|rais\w*|set|"
     r"replac\w*|continu\w*|load\w*|"
+    r"doubl\w*|halv\w*|tighten\w*|loosen\w*|cut|bump\w*|dropp\w*|revert\w*|re-?w[io]\w{0,2}nd?\w*|exclud\w*|"
     r"crash\w*|had to|will|quickly|eventually"
 )
 _CLAUSE_END = re.compile(
@@ -37,11 +38,17 @@ _ADVERBIAL = re.compile(
 )
 # "Second spike, step 16,320"; "the loss jumped, from 2.1 to 7.8": where and how much, of what was said before.
 _MEASURE = re.compile(
-    r"^\W*(?:at |around |near |@ ?)?(?:global )?(?:step|iteration|iter)\s?#?\d[\d,_.]{0,12}k?\W*$"
-    r"|^(?:(?:going|jumping|rising|climbing|up|went)\s)?(?:up )?from \d[\d.]{0,12} to \d[\d.]{0,12}\W*$"
+    r"^\W*(?:at |around |near |from |@ ?)?(?:global )?(?:step|iteration|iter)\s?#?\d[\d,_.]{0,12}k?\W*$"
+    r"|^\W*(?:at |around |near |from |@ ?)(?:about |~ ?)?\d(?:[\d,_]{2,12}|[\d.]{0,6}k)\d{0,3}\W*$"
+    r"|^(?:a bit |a little |somewhat |slightly |much |shortly )?(?:later|earlier)$|^this time (?:to|at|by|"
+    r"from)\b.{0,40}$"
+    r"|^(?:(?:going|jumping|rising|climbing|up|went)\s)?(?:up )?(?:from )?\d[\d.]{0,12}(?:e-?\d{1,2})? (?:to|->|→) "
+    r"\d[\d.]{0,12}(?:e-?\d{1,2})?\W*$"
     r"|^(?:直接|突然)?从\s?\d[\d.]{0,12}\s?(?:一路|直接|突然)?(?:飙升|上升|上涨|涨|升|跳|增加|冲)到了?\s?\d[\d.]{0,12}\W*$",
     re.IGNORECASE,
 )
+# A place of the run that stands at the end belongs to what was said before.
+_PLACE = re.compile(r"^\W*(?:from|at|around|near|since|starting|as of|effective|@)\b[^,;]{0,12}?\b\d", re.IGNORECASE)
 # "n17, n18 break down": an item of a list is no clause.
 _ITEM = re.compile(r"^(?:[^;]{0,200}, )?(?:坏掉 )?[A-Za-z][\w-]{0,40}\d[\w-]{0,20}$")
 _VERB = re.compile(
@@ -60,6 +67,7 @@ def _protect(text: str) -> tuple[str, list[str]]:
         return f"\ue000{len(kept) - 1}\ue001"
 
     text = re.sub(r"`[^`]*`", keep, text)
+    text = re.sub(r"[\[(]\s?\d[\d,_k]{0,12},\s\d[\d,_k]{0,12}[\])]", keep, text)  # "[100, 200)"
     return re.sub(r"\([^()]{0,400}\)|（[^（）]{0,400}）", keep, text), kept
 
 
@@ -106,6 +114,8 @@ def clauses(sentence: str) -> list[str]:
             waiting = piece
         else:
             merged.append(piece)
-    if waiting:
+    if waiting and merged and _PLACE.match(waiting):
+        merged[-1] += f", {waiting}"
+    elif waiting:
         merged.append(waiting)
     return merged

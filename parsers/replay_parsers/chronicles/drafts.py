@@ -91,14 +91,22 @@ def settle(drafts: list[Draft]) -> list[Draft]:
     seen later at a step of its own, as ``detail.onset``.
     """
     settled: list[Draft] = []
+    places: dict[EventKind, list[int]] = {}
     for draft in drafts:
-        for index, earlier in enumerate(settled):
-            if joined := _joined(earlier, draft):
+        told = places.setdefault(draft.kind, [])
+        for index in told if len(told) <= 2 * _NEAR else (*told[:_NEAR], *told[-_NEAR:]):
+            if joined := _joined(settled[index], draft):
                 settled[index] = joined
                 break
         else:
+            told.append(len(settled))
             settled.append(draft)
     return settled
+
+
+# An entry that tells hundreds of events of one kind repeats the first or the last of them, if any: to compare each
+# with all would take a time that grows with their square.
+_NEAR = 25
 
 
 def _joined(earlier: Draft, draft: Draft) -> Draft | None:

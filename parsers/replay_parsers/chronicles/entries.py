@@ -12,6 +12,7 @@ from replay_parsers.chronicles.clock import Launch, epochs, launches, without_la
 from replay_parsers.chronicles.dates import PrintedTime
 from replay_parsers.chronicles.drafts import Draft, add_to, is_addition
 from replay_parsers.chronicles.markdown import Block, BlockKind, Section
+from replay_parsers.chronicles.mood import announces_plans
 from replay_parsers.chronicles.musing import is_quoted
 from replay_parsers.chronicles.reading import read_sentence
 from replay_parsers.chronicles.structure import Passage
@@ -125,9 +126,13 @@ class _Reader:
 
     tally: Tally
     careful: bool
+    own: str = ""
+    relaunches: bool = True
+    planned: bool = False
     parts: list[_Part] = field(default_factory=lambda: [_Part()])
     began: list[datetime] = field(default_factory=list)
     logged: list[LoggedRecord] = field(default_factory=list)
+    _below_heading: bool = False
 
     def add(self, drafts: list[Draft]) -> None:
         if any(is_addition(draft) for draft in drafts):
@@ -143,6 +148,10 @@ class _Reader:
         self.parts[-1].launch = launch
 
     def block(self, block: Block) -> None:
+        if block.kind is BlockKind.HEADING or block.kind is BlockKind.PARAGRAPH:
+            # What stands below "Next steps" is still to be done, up to the next heading or paragraph.
+            self.planned = announces_plans(block.text) or (self._below_heading and block.kind is BlockKind.PARAGRAPH)
+            self._below_heading = self.planned and (self._below_heading or block.kind is BlockKind.HEADING)
         if block.kind is BlockKind.CODE:
             self._code(block)
         elif block.kind is BlockKind.QUOTE and self.careful:
@@ -189,7 +198,9 @@ class _Reader:
             self.add(drafts)
 
     def _read(self, sentence: str, line: int) -> list[Draft]:
-        drafts = read_sentence(sentence, line=line, careful=self.careful)
+        drafts = read_sentence(
+            sentence, line=line, careful=self.careful, planned=self.planned, relaunches=self.relaunches, own=self.own
+        )
         if not self.careful:
             return drafts
         if is_quoted(sentence):
@@ -200,11 +211,17 @@ class _Reader:
         return drafts
 
 
-def read_entry(passage: Passage, tally: Tally, *, careful: bool = False) -> Entry:
-    """Read one entry.  ``careful`` is for books that discuss much: quotations and musings are left out."""
-    reader = _Reader(tally, careful)
+def read_entry(
+    passage: Passage, tally: Tally, *, careful: bool = False, relaunches: bool = True, own: str = ""
+) -> Entry:
+    """Read one entry.  ``careful`` is for books that discuss much: quotations and musings are left out.
+    ``relaunches`` says that settings which hold "from step N" were set by starting anew from there; ``own`` is the
+    book's title, by which models of others are told from its own.
+    """
+    below = announces_plans(passage.title)
+    reader = _Reader(tally, careful, own, relaunches, planned=below, _below_heading=below)
     if passage.title:
-        drafts = read_sentence(passage.title, line=passage.line, heading=True)
+        drafts = read_sentence(passage.title, line=passage.line, heading=True, relaunches=relaunches, own=own)
         if passage.printed is not None:
             tally.sentence(passage.title, passage.line, understood=bool(drafts))
         reader.add(drafts)

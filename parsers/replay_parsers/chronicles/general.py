@@ -70,7 +70,7 @@ def parse(data: bytes, source: str, run: str) -> Records:
     """The records of a logbook's bytes.  ``run`` is its name unless launch names in the text give one."""
     document = _without_repeats(walk(data))
     outline = structure.outline(document, undated=_is_experiment)
-    return assemble(document, outline, Style(format=FORMAT), source=source, run=run)
+    return assemble(document, outline, Style(format=FORMAT, others=True, relaunches=False), source=source, run=run)
 
 
 def _without_repeats(document: Document) -> Document:

@@ -8,6 +8,7 @@ closed, files that end in the middle of a character.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -50,6 +51,7 @@ LINE_END = re.compile(r"\r\n|\n|\r")
 class BlockKind(StrEnum):
     """What a block is."""
 
+    HEADING = "heading"
     PARAGRAPH = "paragraph"
     BULLET = "bullet"
     QUOTE = "quote"
@@ -59,9 +61,11 @@ class BlockKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A piece of a section: ``text`` without markup but with the backticks of code spans; ``line`` counts from 1;
-    ``indent`` is the number of columns before a bullet; ``raw`` holds a code block's lines as they are, and of a
-    table's row the names of its columns.
+    """A piece of a section, or a heading below an entry's own, which belongs to the entry.
+
+    ``text`` is without markup but with the backticks of code spans; ``line`` counts from 1; ``indent`` is the number of
+    columns before a bullet; ``raw`` holds a code block's lines as they are, and of a table's row the names of its
+    columns.
     """
 
     kind: BlockKind
@@ -190,21 +194,36 @@ class _Walk:
         self._kind, self._lines = None, []
 
 
-def _end_of_fence(lines: list[str], start: int, mark: str) -> tuple[int, bool]:
-    """The index of the line that closes a fence opened at ``start``, and whether there is one.
+class _Fences:
+    """Where code blocks end.  The lines that could close or break off one are found once for the whole text."""
 
-    A fence that nothing closes ends before the next heading below the title's level: one forgotten mark must
-    not swallow the rest of a logbook, and `# comments` in shell code look like titles.
-    """
-    for index in range(start + 1, len(lines)):
-        if lines[index].strip().startswith(mark) and not lines[index].strip().strip(mark[0]):
-            return index, True
-    for index in range(start + 1, len(lines)):
-        if re.match(r"^#{2,6}\s+\S", lines[index]):
-            return index, False
-    return len(lines), False
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._end = len(lines)
+        self._closing: dict[str, list[int]] = {}
+        self._headings: list[int] = []
+        for index, line in enumerate(lines):
+            mark = line.strip()
+            if mark[:3] in ("```", "~~~") and not mark.strip(mark[0]):
+                # A longer row of marks also closes what a shorter one opened.
+                for length in range(3, min(len(mark), _LONGEST_MARK) + 1):
+                    self._closing.setdefault(mark[0] * length, []).append(index)
+            elif re.match(r"#{2,6}\s+\S", line):
+                self._headings.append(index)
+
+    def end(self, start: int, mark: str) -> tuple[int, bool]:
+        """The index of the line that closes a fence opened at ``start``, and whether there is one.
+
+        A fence that nothing closes ends before the next heading below the title's level: one forgotten mark must
+        not swallow the rest of a logbook, and `# comments` in shell code look like titles.
+        """
+        closing = self._closing.get(mark[:_LONGEST_MARK], [])
+        if (place := bisect_right(closing, start)) < len(closing):
+            return closing[place], True
+        place = bisect_right(self._headings, start)
+        return (self._headings[place] if place < len(self._headings) else self._end), False
 
 
+_LONGEST_MARK = 12
 _LONGEST_LINE = 8_000
 
 
@@ -219,6 +238,7 @@ def walk(data: bytes) -> Document:
     lines = LINE_END.split(text)
     state = _Walk()
     state.faults.extend(faults)
+    fences = _Fences(lines)
     index = 0
     while index < len(lines):
         line, number = lines[index], index + 1
@@ -230,7 +250,7 @@ def walk(data: bytes) -> Document:
         state.images += len(IMAGE.findall(line))
         state.links += len(LINK.findall(IMAGE.sub("", line)))
         if fence := FENCE.match(line):
-            end, closed = _end_of_fence(lines, index, fence[1])
+            end, closed = fences.end(index, fence[1])
             if not closed:
                 state.faults.append(
                     Fault(message="a code block is opened and never closed; read up to the next heading", line=number)

@@ -6,7 +6,8 @@ import re
 
 from replay_parsers.chronicles.changes import effective_step
 from replay_parsers.chronicles.drafts import Draft
-from replay_parsers.chronicles.phrases import NUMBER, positions, ranges, steps, whole
+from replay_parsers.chronicles.numbers import NUMBER, ranges, whole
+from replay_parsers.chronicles.phrases import positions, steps
 from replay_parsers.chronicles.words.term import any_of
 from replay_parsers.records import EventKind
 
@@ -20,9 +21,12 @@ _ROLLBACK = any_of(
         # The loss that "went to NaN at step 8100", or "to 11 by step 500", was put back to no checkpoint.
         r"(?:an? |the )?(?:(?!(?:nan|inf\w*|zero|at|in|by|around|near|after|before|on|over)\b)[\w.,]+ ){0,2}?"
         rf"{_CHECKPOINT_WORD}",
-        r"\b(?:went|going|gone|go) back to (?:about |~ ?)?\d[\d,_]{2,20}k?\b(?!\s?(?:nodes|gpus|tok|tflop))",
+        r"\b(?:went|going|gone|go|fell|falling|fall) back to (?:about |~ ?)?"
+        r"(?:\d[\d,_]{2,20}|\d{1,4}(?:\.\d{1,3})?k\d{0,3}|\d{1,4}k)\b(?!\s?(?:nodes|gpus|tok|tflop))",
+        rf"^\W*back to (?:the )?(?:[\d.,_]+k?\d* )?{_CHECKPOINT_WORD}|"
+        rf"\bre-?set (?:back )?to (?:the )?{_CHECKPOINT_WORD}",
         r"\b(?:re-?start|resum|re-?load)\w* from (?:an? |the |some )?(?:previous|earlier|older)\b",
-        r"回滚|回退|退回",
+        r"回滚|回退|退回|退到(?=\s?第?\s?\d)",
     )
 )
 # "Restaring" and the like are common slips of the keyboard; "40 restarts" restart nothing.
@@ -32,7 +36,7 @@ _RESTART = any_of(
         r"at|the|training|with|using|it|after|on))",
         r"^\W*re-?starts?\b(?! (?:\w+ )?(?:takes?|took|are|were|costs?|lasts?)\b)|"
         r"\b(?:to|and|then|we|i|must|had to|another|a|one|forced) re-?start\b",
-        r"\bresum(?:ed|es|ing)\b|\bresume (?:training|from|the|at|with)\b",
+        r"\bresum(?:ed|es|ing)\b|\bresume (?:(?:normal |regular )?training|from|the|at|with)\b",
         r"\bre-?launch(?:ed|ing)?\b(?! (?:an)?other\b)|\bre-?queued?\b|\bre-?submit(?:ted|ting)?\b",
         r"\bbrought (?:it|the (?:run|job)|training) back\b(?! to normal)",
         r"\bwarm-?start(?:ed|ing)?\b(?= (?:from|at|the))",
@@ -44,7 +48,9 @@ _RESTART = any_of(
         r"ing)? (?:again )?from\b",
         r"\b(?:started|starting) (?:again|anew) (?:from|at)\b|\btrain(?:ed|ing)? (?:again )?from (?:step|"
         r"iteration|checkpoint|the last|\d)",
-        r"\b(?:back up|up and running again|picked up|back online) (?:at|from)\b",
+        r"\b(?:back up|up and running again|picked (?:it )?up|back online) (?:again )?(?:at|from)\b|"
+        r"\bback (?:from|at) (?=\d|step|iter|ckpt|checkpoint|the last)",
+        r"\brestor(?:ed|ing) (?:the |from (?:the )?)?(?:checkpoint|ckpt|step|iteration|state|\d)",
         r"重启|重新加载|(?<!自己)(?<!自行)(?<!自动)(?<!后续)恢复(?!了|正常)|加载..10..开始|开始(?:重新)?(?:训练|加载|恢复)|继续训练|重新开始|续训|重新拉起",
         r"开始.{0,8}训练$|从.{0,24}(?:开始|加载|训练)$|从..20..加载",
     )
@@ -78,9 +84,14 @@ _SAVED = re.compile(
 )
 _SKIP = re.compile(
     r"\b(?:skip(?:ped|ping|s)?|leav\w* out|left out|omit\w*|dropp?(?:ed|ing|"
-    r"s)?(?= (?:the )?(?:\d[\d,]* (?:data )?)?batches))\b|跳过|略过",
+    r"s)?(?= (?:the )?(?:\d[\d,]* (?:data )?)?(?:batches|data (?:of|from|between|in)|samples (?:of|from|between)|steps|"
+    r"iterations))|exclud(?:ed|ing)?(?= (?:the )?(?:batches|steps|iterations|data (?:of|from|between))))\b|"
+    r"\bskip[_-](?:steps|batches|iters|iterations|range)\b|跳过|略过|丢弃(?=.{0,8}(?:步|batch|数据))",
     re.IGNORECASE,
 )
+# "Batches 400 to 420 are skipped", also where the verb says what was left out of the run.
+_SKIPPED_NOUN = re.compile(r"\b(?:batch(?:es)?|steps?|iterations?|data|samples)\b|步|数据", re.IGNORECASE)
+_PASSIVE = re.compile(r"\b(?:skipped|dropped|excluded|left out|omitted|discarded)\W*$", re.IGNORECASE)
 _NO_SKIP = re.compile(
     r"\b(?:skip to|don't skip|without skipping|so skip|skip over|data skipping attempts?)\b", re.IGNORECASE
 )
@@ -158,11 +169,13 @@ def skips(clause: str, sentence: str) -> list[Draft]:
     Of "roll back to 3250 and skip data till 4000" the first batch left out is the one after the rollback.
     """
     prose = re.sub(r"`[^`]*`", " ", clause)
-    skip = _SKIP.search(prose)
+    skip = _SKIP.search(prose) or _PASSIVE.search(prose)
     if skip is None or _NO_SKIP.search(prose):
         return []
     behind = prose[skip.start() :]
     if found := ranges(behind):
+        return [Draft(kind=K.SKIP_BATCHES, step=first, step_end=last) for first, last in found]
+    if (noun := _SKIPPED_NOUN.search(prose[: skip.start()])) and (found := ranges(prose[noun.start() : skip.start()])):
         return [Draft(kind=K.SKIP_BATCHES, step=first, step_end=last) for first, last in found]
     till = _SKIP_TILL.search(behind)
     last = whole(till["n"] or till["zh"]) if till else None

@@ -1,4 +1,7 @@
-"""Sentences that tell what might be, what others said or what is planned, rather than what happened."""
+"""Sentences that tell what might be or what others said, in books that discuss much.
+
+What holds for every book (plans, questions, conditions, refusals) is in :mod:`.mood`.
+"""
 
 from __future__ import annotations
 
@@ -36,20 +39,6 @@ _MUSES = any_of(
 
 _FOUND_OUT = re.compile(r"\bonly to (?:find|realize|discover)\b", _I)
 _CONDITION = re.compile(r"^\W*(?:if|suppose|perhaps|maybe|ideally|suggestion|note that)\b", _I)
-
-
-_SUPPOSED = re.compile(
-    r"^\W*(?:if|in case|should (?:the|it|we|any|this))\b[^.;]{0,200}?\b(?:would|will|may|might|can|could|should|"
-    r"(?:then|,) (?:we|lower|roll|re-?start|raise|use|try))\b|"
-    r"\b(?:if|in case|when) (?:it|this|that|they)(?: ever)? (?:happens?|comes? back|recurs?|persists?)\b|"
-    r"^\W*(?:如果|若|假如)",
-    _I,
-)
-
-
-def is_supposed(sentence: str) -> bool:
-    """Whether a sentence says what is to be done in case of something: "If spikes come back, we would lower it"."""
-    return _SUPPOSED.search(sentence) is not None
 
 
 def is_quoted(sentence: str) -> bool:

@@ -6,8 +6,9 @@ import re
 from dataclasses import replace
 
 from replay_parsers.chronicles.drafts import Draft
+from replay_parsers.chronicles.numbers import number, ranges
 from replay_parsers.chronicles.parameters import PARAMETERS, of_option
-from replay_parsers.chronicles.phrases import Flag, flags, number, ranges
+from replay_parsers.chronicles.phrases import Flag, flags
 from replay_parsers.records import EventKind
 
 K = EventKind

@@ -88,7 +88,8 @@ PARAMETERS: tuple[Parameter, ...] = (
         "grad_clip",
         K.GRAD_CLIP_CHANGE,
         r"\b(?:grad(?:ient)?[ _-](?:norm[ _-])?clip\w*|clip(?:ped|ping)?[ _-]?(?:the )?(?:grad|norm)\w*|"
-        r"(?<!activation )clipping)\b|\bclip\b(?=\s(?:norm\s)?(?:to\s|at\s|of\s|=\s?|from\s)?\d)",
+        r"(?<!activation )clipping|clip[ _-](?:threshold|value|norm|limit|level))\b|"
+        r"\bclip\b(?=\s?(?:norm\s)?(?:to\s|at\s|of\s|=\s?|from\s|从|由|:\s)?\s?\d)",
         r"梯度裁剪|梯度截断",
         options="clip-grad clip-norm max-grad-norm gradient-clipping grad-clip",
     ),
@@ -138,7 +139,7 @@ PARAMETERS: tuple[Parameter, ...] = (
     _parameter("layers", K.ARCHITECTURE_CHANGE, r"\bNLAYERS\b", options="nlayers num-layers"),
     _parameter("hidden_size", K.ARCHITECTURE_CHANGE, r"\bNHIDDEN\b", options="nhidden hidden-size"),
     _parameter("heads", K.ARCHITECTURE_CHANGE, r"\bNHEADS\b", options="nheads num-attention-heads"),
-    _parameter("zero_stage", K.TOPOLOGY_CHANGE, r"\bZERO_STAGE\b", options="zero-stage"),
+    _parameter("zero_stage", K.TOPOLOGY_CHANGE, r"\bZERO[ _-]?stage\b", options="zero-stage"),
     _parameter(
         "evaluation_interval",
         K.MONITORING_CHANGE,

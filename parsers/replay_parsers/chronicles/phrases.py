@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-NUMBER = r"(?:\d[\d_,]{0,20}(?:\.\d{1,12})?(?:\s?[eE][-+]?\d{1,3})?|\.\d{1,12})(?:\s?[kKM](?![A-Za-z]))?"
+from replay_parsers.chronicles.numbers import NUMBER, number, whole
+
 STEP_WORD = r"(?:(?:global[ _-]?)?(?:steps?|iterations?|iters?|updates?|its)(?![A-Za-z])|步)"
 _NAMED = r"(?:(?:global[ _-]?)?(?:steps?|iterations?|iters?|updates?)[ _#:=]{0,3}(?:no\.?\s?)?|it\s(?=\d{3}))"
 
@@ -24,10 +25,12 @@ _NO_STEP_UNIT = (
     r"%|hours?|hrs?|h\b|min|seconds?|secs?|s\b|ms\b|days?|weeks?|months?|小时|分钟|天|点|月|年|号|日|周|"
     r"T?FLOP|[TGM]B|nodes?|gpus?|节点|卡|台|am\b|pm\b|tokens?|samples?|[:：]\d|K\b"
 )
+# "从 1024 增大到 2048": two values of a setting, not two places of the run.
+_CHANGED_TO = r"[大小高低增减升降调改缩扩加换翻收放][大小高低加少整紧宽松倍为成换改变]{0,3}[到至为成]"
 _BARE_POSITION = re.compile(
-    r"(?:\b(?:from|at|around|near|till|until|to|before|after|past|by|on)\b|从|在|于|到|至|回滚至|回退到)\s?"
+    r"(?:\b(?:from|at|around|near|till|until|to|before|after|past|by|on)\b|@|从|在|于|到|至|回滚至|回退到)\s?"
     rf"(?:the\s|about\s|around\s|~\s?)?(?P<n>{NUMBER})(?![\w%.-]*\d|\s?(?:{_NO_STEP_UNIT})|\s?(?:to|→|->|"
-    rf"降到|改为|改成)\s?[\d.]+(?:e-|\s?(?:tokens|samples|nodes|gpus)|[MB]\b))"
+    rf"降到|改为|改成)\s?[\d.]+(?:e-|\s?(?:tokens|samples|nodes|gpus)|[MB]\b)|\s?{_CHANGED_TO}\s?[\d.])"
     rf"|(?<![\w.-])(?P<zh>{NUMBER})\s?(?:steps?\s?)?(?:左右|附近|处|时|开始)"
     rf"|^\W{{0,3}}(?P<lead>{NUMBER})\s?(?=从|恢复|重启|继续|加载)",
     re.IGNORECASE,
@@ -51,11 +54,6 @@ _POSITION_BEFORE = re.compile(
     r"\s*(?:the\s|about\s|around\s|~\s?|第\s?)?$",
     re.IGNORECASE,
 )
-_RANGE = re.compile(
-    rf"(?<![\w.-])(?P<a>{NUMBER})\s?(?:-|–|—|~|～|\bto\b|\bthrough\b|\btill\b|\buntil\b|至|"
-    rf"到)\s?(?P<b>{NUMBER})(?![\w.]*\w)",
-    re.IGNORECASE,
-)
 _FLAG = re.compile(r"(?<![\w-])--(?P<name>[A-Za-z][\w-]{0,60})(?P<rest>(?:[ =]{1,4}(?!--)[^\s`\\|]{1,60}){0,8})")
 _ASSIGNMENT = re.compile(r"(?<![\w$.-])(?P<name>[A-Z][A-Z0-9_]{1,40})=(?P<value>[\w.+-]{1,40})")
 _WORD = re.compile(r"[A-Za-z][\w-]{0,60}")
@@ -76,12 +74,11 @@ _NOT_A_NODE = re.compile(
     re.IGNORECASE,
 )
 _DURATION = re.compile(
-    rf"(?<![\w.])(?P<n>{NUMBER})\+?\s?(?:more\s|wall-clock\s|个)?"
+    rf"(?:(?<![\w.])|(?<=\dh))(?P<n>{NUMBER})\+?\s?(?:more\s|wall-clock\s|个)?"
     r"(?P<unit>hours?|hrs?|h(?![A-Za-z])|minutes?|mins?|m(?![A-Za-z])|days?|seconds?|secs?|小时|分钟|天|秒)",
     re.IGNORECASE,
 )
 _HOURS = {"h": 1.0, "m": 1 / 60, "d": 24.0, "s": 1 / 3600, "小": 1.0, "分": 1 / 60, "天": 24.0, "秒": 1 / 3600}
-_SCALE = {"k": 1e3, "m": 1e6}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,30 +111,6 @@ class Flag:
         return " ".join((f"--{self.name}", *self.values))
 
 
-def number(text: str) -> float | None:
-    """The value of a printed number, with separators, exponent or a k/M suffix; None when it is none.
-
-    >>> number("300_000"), number("15k"), number("8e-6"), number("1,024")
-    (300000.0, 15000.0, 8e-06, 1024.0)
-    """
-    cleaned = text.strip().replace("_", "").replace(",", "").replace(" ", "")
-    scale = _SCALE.get(cleaned[-1:].lower(), 1.0)
-    if scale != 1.0:
-        cleaned = cleaned[:-1]
-    try:
-        value = float(cleaned) * scale
-    except ValueError:
-        return None
-    # 6.1 * 1000 is not quite 6100: suffixed numbers are whole or have few decimals.
-    return round(value, 6) if scale != 1.0 else value
-
-
-def whole(text: str) -> int | None:
-    """The value of a printed whole number below 2**62, None for anything else."""
-    value = number(text)
-    return int(value) if value is not None and value < 2**62 and value == int(value) else None
-
-
 def steps(text: str) -> list[StepMention]:
     """Every step number in ``text`` that is named as one ("4000 step", "iteration 7000", "第 4000 步").
 
@@ -159,9 +132,16 @@ def steps(text: str) -> list[StepMention]:
     return mentions
 
 
+_FROM = re.compile(r"(?:\bfrom\b|@|从)\s*(?:the\s|about\s|~\s?|第\s?)?$", re.IGNORECASE)
+
+
 def _is_position(value: int, unit: str, ahead: str, behind: str) -> bool:
     """Whether "4000 steps" names a point of the run rather than a number of steps."""
-    if _COUNT_BEFORE.search(ahead) or _COUNT_AFTER.match(behind):
+    # "From 12,500 its after node 17 crashed": what comes after is the node's end, not the steps'.
+    later = _COUNT_AFTER.match(behind)
+    if later and re.match(r"\s*(?:after|before)\b", later[0], re.IGNORECASE) and _FROM.search(ahead):
+        later = None
+    if _COUNT_BEFORE.search(ahead) or later:
         return False
     if _POSITION_BEFORE.search(ahead) or re.match(r"\s*(?:左右|处|时|开始)", behind):
         return not (ahead.rstrip().lower().endswith(" in") and unit.endswith("s"))
@@ -189,20 +169,6 @@ def positions(text: str) -> list[StepMention]:
             continue
         found.append(StepMention(value, True, False, start, end))
     return sorted(found, key=lambda mention: mention.start)
-
-
-def ranges(text: str) -> list[tuple[int, int]]:
-    """Ascending ranges of whole numbers ("701-900", "13251 to 14000"), inclusive.
-
-    >>> ranges("--skip-train-iteration-range 11-14 16-18")
-    [(11, 14), (16, 18)]
-    """
-    found = []
-    for match in _RANGE.finditer(text):
-        first, last = whole(match["a"]), whole(match["b"])
-        if first is not None and last is not None and first < last:
-            found.append((first, last))
-    return found
 
 
 def flags(text: str) -> list[Flag]:

@@ -8,8 +8,11 @@ from dataclasses import replace
 from replay_parsers.chronicles import changes, moves, options
 from replay_parsers.chronicles.clauses import clauses
 from replay_parsers.chronicles.drafts import Draft, absorb
-from replay_parsers.chronicles.musing import finds_out, is_condition, is_musing, is_supposed
-from replay_parsers.chronicles.phrases import NUMBER, Flag, flags, hours, nodes, number, positions, whole
+from replay_parsers.chronicles.losses import with_losses
+from replay_parsers.chronicles.mood import Told, told
+from replay_parsers.chronicles.musing import finds_out, is_condition, is_musing
+from replay_parsers.chronicles.numbers import number
+from replay_parsers.chronicles.phrases import Flag, flags, nodes, positions
 from replay_parsers.chronicles.words import ACTIONS, CAUSES, OUTCOMES, SYMPTOMS, Term
 from replay_parsers.records import EventKind, Role
 
@@ -18,6 +21,13 @@ _I = re.IGNORECASE
 
 _ELSEWHERE = re.compile(
     r"\b(?:as it is|as it was|same as|like|than|similar to|as)\s(?:it\s\w+\s)?(?:in|at|around)?\s?$|[和与]\s?$", _I
+)
+# "Restarted from 4000 after a crash": the crash was elsewhere.
+_GONE_ON_FROM = re.compile(
+    r"\b(?:re-?start|resum|re-?launch|roll|re-?w[io]\w{0,2}nd|revert|re-?load|back)\w*\b[^,;]{0,30}?(?:\bfrom\b|"
+    r"\bto\b|@)"
+    r"\s?(?:the\s)?(?:(?:global[ _]?)?(?:step|iteration|checkpoint|ckpt)\s)?$",
+    _I,
 )
 _APPROXIMATE = re.compile(
     r"(?:\b(?:around|about|near|roughly|approx\w*|somewhere|till)\s|~\s?)(?:(?:global[ _]?)?(?:step|"
@@ -31,22 +41,6 @@ _SUSPECTED = re.compile(
 _BREAKS = re.compile(
     r"\b(?:breaks?|broke|broken|fail\w*|died?|dies|crash\w*|down|dead|lost|loses|disconnect\w*|"
     r"unreachable|gone)\b|挂了|坏|故障|失联|掉",
-    _I,
-)
-_LOST = re.compile(
-    r"\b(?:los[et]|losing|cost us|wasted)\b[^;]{0,40}\b(?:hours?|h|hrs?|work|training|days?|min\w*)\b|"
-    r"\b(?:los[et]|losing|wasted)\b[^;]{0,20}\d\s?h\b|\b\d[\d.]{0,6}\s?(?:h|hours?|"
-    r"min(?:utes?)?)\b[^;]{0,12}\b(?:lost|wasted|gone)\b|\(\s?[-–−~]\s?\d[\d.]{0,6}\s?(?:h|hours?|hrs?|min|m)\)|损失|浪费|耽误",
-    _I,
-)
-_LASTED = re.compile(
-    r"\b(?:down(?:time)?|outage|offline|paused|stalled|stuck|hung|hang|for|took|lasted|after)\b|卡|停|持续|耗时|影响",
-    _I,
-)
-_NOT_LOST = re.compile(r"\bat most\b|\bup to\b|\bwould\b|\bcan lose\b|\bno \w+ lost\b", _I)
-_LOST_STEPS = re.compile(
-    r"\b(?:los[et]|losing|wasted)\b.{0,20}?(?<![\w.])(?P<n>\d[\d,_]{0,12})\s?(?:steps|iterations|updates|its)\b"
-    r"|损失了?\s?(?P<zh>\d{1,12})\s?步",
     _I,
 )
 # Runs numbered within a lineage: "experiment 3.10", "run 4.5.2".
@@ -85,20 +79,34 @@ _CAUSE_KINDS = _NODE_KINDS | {term.kind for term in CAUSES}
 _TAKEN_OUT = re.compile(r"\b(?:excluded|removed|swapped|drained|cordoned|blacklisted|isolated)\b|剔除|踢出", _I)
 _REPLACED_TERM = Term(K.NODE_REPLACEMENT, re.compile(""))
 _NODE_TERM = Term(K.NODE_FAILURE, re.compile(""))
+_OBSERVED = (*SYMPTOMS, *CAUSES)
 
 
-def read_sentence(sentence: str, *, line: int, heading: bool = False, careful: bool = False) -> list[Draft]:
+def read_sentence(
+    sentence: str,
+    *,
+    line: int,
+    heading: bool = False,
+    careful: bool = False,
+    planned: bool = False,
+    relaunches: bool = True,
+    own: str = "",
+) -> list[Draft]:
     """Everything a sentence says happened.  An empty list means that it was not understood.
 
-    ``careful`` is for books that discuss much: settings are changed only where a verb says so.
+    ``careful`` is for books that discuss much: settings are changed only where a verb says so.  ``planned``
+    says that the sentence stands among plans, ``relaunches`` that a setting which holds "from step N" was set by
+    starting anew from there; ``own`` is the book's title, by which models of others are told from its
+    own.
     """
     found: list[Draft] = []
-    if (careful and is_condition(sentence)) or (not heading and is_supposed(sentence)):
+    if careful and is_condition(sentence):
         return found
-    for clause in clauses(sentence):
-        if careful and is_musing(clause) and not finds_out(clause):
+    for part in told(clauses(sentence), sentence, heading=heading, announced=careful, planned=planned, own=own):
+        if careful and is_musing(part.clause) and not finds_out(part.clause):
             continue
-        found.extend(_read_clause(clause, sentence, careful=careful and not heading, heading=heading))
+        careful_here = careful and not heading
+        found.extend(_read_clause(part, sentence, careful=careful_here, heading=heading, relaunches=relaunches))
     if any(draft.kind is K.START for draft in found):
         # With what a run began was not changed.
         found = [draft for draft in found if not (draft.field and draft.before is None and draft.after is not None)]
@@ -112,13 +120,14 @@ def tells_something(heading: str) -> bool:
     return any(draft.role is not Role.OUTCOME for draft in read_sentence(heading, line=0, heading=True))
 
 
-def _read_clause(clause: str, sentence: str, *, careful: bool, heading: bool) -> list[Draft]:
-    found = [_from_term(term, clause) for term in _terms(clause)]
+def _read_clause(part: Told, sentence: str, *, careful: bool, heading: bool, relaunches: bool) -> list[Draft]:
+    found = [_from_term(term, part.clause) for term in _terms(part)]
+    clause = part.done
     symptom = any(draft.role is Role.SYMPTOM for draft in found)
     # "The loss scale drops" is seen, not done: without values it is no change of a setting.
     found.extend(
         change
-        for change in changes.from_prose(clause, sentence, careful=careful)
+        for change in changes.from_prose(part.clause if changes.mends(sentence) else clause, sentence, careful=careful)
         if not symptom or (change.field != "loss_scale" and (change.after is not None or "factor" in change.detail))
     )
     named = [flag for flag in flags(clause) if not flag.assigned or heading or _is_set(flag, clause)]
@@ -135,7 +144,7 @@ def _read_clause(clause: str, sentence: str, *, careful: bool, heading: bool) ->
     acts = [draft for draft in found if draft.role is Role.INTERVENTION and draft.kind is not K.SKIP_BATCHES]
     values = {value for draft in found for value in (draft.before, draft.after) if value is not None}
     loaded = changes.effective_step(clause, loaded=True, values=values)
-    if not moved and loaded is not None and acts and not symptom:
+    if not moved and loaded is not None and acts and not symptom and relaunches:
         # A setting takes effect only when training is started anew, so "from N step" names the checkpoint.
         moved = [Draft(kind=K.RESTART, step=loaded)]
     step = changes.effective_step(clause, values=values)
@@ -149,7 +158,7 @@ def _read_clause(clause: str, sentence: str, *, careful: bool, heading: bool) ->
     found.extend(moved)
     if run := _RUN_NUMBER.search(clause):
         found = [replace(draft, detail={"run_name": run["run"], **draft.detail}) for draft in found]
-    return _with_losses(found, clause, sentence)
+    return with_losses(found, part, sentence)
 
 
 def _value_before(flag: Flag, previous: Flag | None, clause: str) -> float | None:
@@ -172,24 +181,30 @@ def _is_set(flag: Flag, clause: str) -> bool:
     return _ASSIGNED_HERE.search(clause[: flag.start]) is not None or str(flag) == clause.strip(" `.,;")
 
 
-def _terms(clause: str) -> list[Term]:
+def _terms(part: Told) -> list[Term]:
     """The terms that a clause tells, in the order of its words."""
-    # Of code spans only plain words and values are prose: "`loss=nan`", but not the name of an option or a file.
-    bare = re.sub(
-        r"`([^`]*)`", lambda span: f" {span[1]} " if re.fullmatch(r"[a-z]+[ =:]+[\w.]+", span[1]) else " ", clause
-    )
+    done, seen, whole_clause = (_bare(text) for text in (part.done, part.seen, part.clause))
     told: list[tuple[int, Term]] = []
     hidden: set[EventKind] = set()
-    for term in (*SYMPTOMS, *CAUSES, *ACTIONS, *OUTCOMES):
-        if found := term.found(bare):
-            told.append((found.start(), term))
-            hidden |= term.hides
+    for text, terms in ((seen, _OBSERVED), (done, ACTIONS), (whole_clause if done or seen else "", OUTCOMES)):
+        for term in terms:
+            # That nothing was done is said by what takes deeds away.
+            if found := term.found(whole_clause if term.kind is K.WAIT and (done or seen) else text):
+                told.append((found.start(), term))
+                hidden |= term.hides
     told = [(start, term) for start, term in told if term.kind not in hidden]
-    if not any(term.kind in _CAUSE_KINDS for _, term in told) and nodes(bare) and _BREAKS.search(bare):
+    if not any(term.kind in _CAUSE_KINDS for _, term in told) and nodes(seen) and _BREAKS.search(seen):
         told.append((0, _NODE_TERM))
-    if not any(term.kind is K.NODE_REPLACEMENT for _, term in told) and nodes(bare) and _TAKEN_OUT.search(bare):
-        told.append((len(bare), _REPLACED_TERM))
+    if not any(term.kind is K.NODE_REPLACEMENT for _, term in told) and nodes(done) and _TAKEN_OUT.search(done):
+        told.append((len(done), _REPLACED_TERM))
     return [term for _, term in sorted(told, key=lambda pair: pair[0])]
+
+
+def _bare(clause: str) -> str:
+    # Of code spans only plain words and values are prose: "`loss=nan`", but not the name of an option or a file.
+    return re.sub(
+        r"`([^`]*)`", lambda span: f" {span[1]} " if re.fullmatch(r"[a-z]+[ =:]+[\w.]+", span[1]) else " ", clause
+    )
 
 
 def _from_term(term: Term, clause: str) -> Draft:
@@ -215,7 +230,8 @@ def _from_term(term: Term, clause: str) -> Draft:
     if (measured := _MEASURED.get(term.kind)) is not None:
         draft = _with_rise(draft, measured, clause)
     if (named := _NAMED.get(term.kind)) and (names := named[1].findall(clause)):
-        detail[named[0]] = names[-1]
+        # "bf16 instead of fp16", but "from fp16 to bf16".
+        detail[named[0]] = names[0] if re.search(r"\b(?:instead of|rather than)\b|而不是", clause) else names[-1]
     if term.kind is K.SOFTWARE_CHANGE and (version := _VERSION.search(clause)):
         values = number(version["a"] or version["a2"]), number(version["b"] or version["b2"])
         draft = replace(draft, field="version", before=values[0], after=values[1])
@@ -240,49 +256,10 @@ def _with_rise(draft: Draft, field: str, clause: str) -> Draft:
 def _at_step(draft: Draft, clause: str) -> Draft:
     for mention in positions(clause):
         ahead, behind = clause[: mention.start], clause[mention.end :]
-        if _ELSEWHERE.search(ahead):
+        if _ELSEWHERE.search(ahead) or _GONE_ON_FROM.search(ahead):
             continue
         onset = _ONSET.search(ahead) is not None or re.match(r"\s?(?:steps?)?\s?开始", behind) is not None
         approximate = _APPROXIMATE.search(ahead) or re.match(r"\s?(?:steps?\s?)?(?:左右|附近)", behind)
         detail = {"approximate": "step"} if approximate else {}
         return replace(draft, step=mention.value, onset=onset, detail=detail)
     return draft
-
-
-def _with_duration(found: list[Draft], clause: str) -> list[Draft]:
-    """How long a standstill, an outage or maintenance lasted, in ``detail.hours``."""
-    lasted = hours(clause) if _LASTED.search(clause) else None
-    if not found:
-        return _added_later(clause, lasted)
-    if lasted is None or found[0].role in (Role.INTERVENTION, Role.OUTCOME):
-        return found
-    return [replace(found[0], detail={**found[0].detail, "hours": f"{lasted:g}"}), *found[1:]]
-
-
-def _added_later(clause: str, lasted: float | None) -> list[Draft]:
-    """What a sentence of its own adds to the one before it: "Downtime 22 min", "Effective step 45,000"."""
-    if lasted is not None and re.search(r"\bdown(?:time)?\b|\boutage\b|\bpaused\b|\blasted\b|停机|耗时", clause, _I):
-        return [Draft(kind=K.GAP, detail={"hours": f"{lasted:g}"}, onset=True)]
-    if re.fullmatch(
-        r"\W*(?:effective|starting|as of|in effect)\b.{0,20}?\b(?:step|iteration)\s?[\d,_k]+\W*", clause, _I
-    ):
-        points = positions(clause)
-        return [Draft(kind=K.GAP, step=points[0].value, onset=True)] if points else []
-    if (at := re.fullmatch(rf"\W*(?P<n>{NUMBER})\s?步?(?:起|开始)?生效\W*", clause)) and (step := whole(at["n"])):
-        return [Draft(kind=K.GAP, step=step, onset=True)]
-    return []
-
-
-def _with_losses(found: list[Draft], clause: str, sentence: str) -> list[Draft]:
-    """Attach "lost 18 h" to the first thing that the clause tells; alone it is a draft marked as an onset, which
-    the entry attaches to what it tells otherwise."""
-    if _NOT_LOST.search(clause):
-        return found
-    lost_hours = hours(clause) if _LOST.search(clause) else None
-    steps = _LOST_STEPS.search(clause) or (_LOST_STEPS.search(sentence) if lost_hours is not None else None)
-    lost_steps = float((steps["n"] or steps["zh"]).replace(",", "").replace("_", "")) if steps else None
-    if lost_hours is None and lost_steps is None:
-        return _with_duration(found, clause)
-    if not found:
-        return [Draft(kind=K.GAP, lost_hours=lost_hours, lost_steps=lost_steps, onset=True)]
-    return [replace(found[0], lost_hours=lost_hours, lost_steps=lost_steps), *found[1:]]

@@ -154,7 +154,7 @@ class _Finder:
             self._begin(section.heading, section.heading, slug(section.heading), section.line, None, section.level)
         elif self._belongs(section):
             # A heading below an entry's own is part of what the entry says.
-            self._extend([Block(kind=BlockKind.PARAGRAPH, text=section.heading, line=section.line)])
+            self._extend([Block(kind=BlockKind.HEADING, text=section.heading, line=section.line)])
         else:
             self._open = False
             self._day = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replay_parsers.chronicles import phrases
+from replay_parsers.chronicles import numbers, phrases
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from replay_parsers.chronicles import phrases
     ],
 )
 def test_numbers(printed: str, value: float | None) -> None:
-    assert phrases.number(printed) == value
+    assert numbers.number(printed) == value
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_positions_are_points_of_the_run_and_no_counts(text: str, steps: list[in
     ],
 )
 def test_ranges_are_ascending_and_no_dates(text: str, found: list[tuple[int, int]]) -> None:
-    assert phrases.ranges(text) == found
+    assert numbers.ranges(text) == found
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,8 @@ ACTIONS: tuple[Term, ...] = (
     ),
     term(
         K.MAINTENANCE,
-        r"\bmaintenance\b|\b(?:cluster|driver|machine|firmware)\b..20..\bupgrad\w*|\bplanned (?:downtime|outage)",
+        r"\bmaintenance\b|\b(?:cluster|driver|machine|firmware|slurm\w*|scheduler|kernel|fabric|"
+        r"operating system)\b..20..\bupgrad\w*|\bplanned (?:downtime|outage)",
         r"维护|升级驱动|停机",
     ),
     term(
@@ -119,13 +120,15 @@ ACTIONS: tuple[Term, ...] = (
             r"数据加载|\bdistribution chang|"
             r"\bcannot read\b",
             r"\btensorboard\b|\bcheckpoints?\b",
-            r"\bone way to\b|\bif you\b",
+            r"\bone way to\b|\bif you\b|\b(?:between|of|from) (?:steps?|iterations?|batch(?:es)?) \d",
         ),
     ),
     term(
         K.LR_REWARM,
         r"\bre-?warm\w*\b..25..\b(?:learning rate|lr)\b|\b(?:learning rate|lr)\b..15..\bre-?warm\w*",
         r"\bwarm\w*[ -]?up\b..60..\b(?:learning rate|lr)\b|\b(?:lr|learning rate)\b..12..\bwarm\w*[ -]?up",
+        r"\bwarm[ -]?up (?:was |is |were )?(?:repeated|redone|run again|restarted|started over)|"
+        r"\b(?:repeat|re-?did|re-?do|redo)\w* (?:the )?(?:lr )?warm[ -]?up",
         r"学习率..10..(?:重新)?(?:warm|预热)|\blr\b..12..warmup",
         unless=(
             r"\brequires? warm|\bneed\w* (?:to )?warm|也需要|\blogic\b|逻辑|\bremov|\bhas ended|\blonger\b|"
@@ -209,6 +212,7 @@ ACTIONS: tuple[Term, ...] = (
     ),
     term(
         K.PRECISION_CHANGE,
+        r"\b(?:bf16|bfloat16|fp32|fp16|fp8|float32) instead of (?:bf16|bfloat16|fp32|fp16|fp8|float32)\b",
         r"\b(?:switch\w*|chang\w*|mov\w*|use|using|run\w*|went)\b..20..\b(?:to |in )(?:full )?(?:bf16|"
         r"bfloat16|fp32|fp16|fp8|float32)\b",
         r"(?:换成|改用|切换到?|改为).{0,4}(?:bf16|fp32|fp16|fp8)",

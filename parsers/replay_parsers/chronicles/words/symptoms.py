@@ -80,7 +80,8 @@ SYMPTOMS: tuple[Term, ...] = (
         r"梯度(?:范数)?..8..(?:spike|尖峰|爆炸|异常|飙升|变大|增大|升高|上升|暴涨)",
         r"\bgrad\b..10..spike",
         r"\bgrad(?:ient)?[ _-]?norms?\b..12..(?:\b(?:increas|grow|ris|peak|climb|creep)\w*|"
-        r"超过|高达|\b(?:went|going|goes) up\b|\b(?:hit|hits|reached) \d|[>≥]\s?\d|\babove \d|\bover \d|\bexceed)",
+        r"超过|高达|\b(?:went|rose|jumped|climbed|grew) (?:up )?from\b|\b(?:went|going|goes) up\b|\b(?:hit|hits|"
+        r"reached) \d|[>≥]\s?\d|\babove \d|\bover \d|\bexceed)",
         unless=(r"\b(?:no|without)\b (?:\w+ ){0,2}(?:grad\w*|spike)",),
         hides=(K.LOSS_SPIKE, K.LOSS_EXPLOSION),
     ),
@@ -93,7 +94,7 @@ SYMPTOMS: tuple[Term, ...] = (
         r"^\W*(?:an? |another |huge |big |small |first |second |the |there was |we (?:had|saw|hit|"
         r"registered|see) )*"
         r"(?:[A-Za-z]+ )?(?:spikes?|glitch)\b",
-        r"\bspiked\b",
+        r"\bspiked\b|\bspikes? (?:was |is )?(?:at|near|around) (?:step |iteration |iter |about |~)*\d",
         r"\bloss\b..15..\b(?:increas\w*|rose|rising|climb\w*|going up|went up|"
         r"gone up)\b..12..\b(?:rapid\w*|sharp\w*|sudden\w*|again|quick\w*)",
         r"loss..15..(?:尖峰|波动|突增|飙升|spike)",
