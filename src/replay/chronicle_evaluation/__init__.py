@@ -1,0 +1,56 @@
+"""How well the raw chronicles are read: what the parsers find, against what the curated timelines say.
+
+Recall is the share of the curated facts that the parser found, precision the share of the parser's facts that are
+curated.  Facts are paired one to one, under the same heading.  Four categories have a limit, which each of them has to
+reach, and all four together:
+
+``incident``
+    Key: the heading and the main kinds.  The main kinds of an incident are its symptoms and causes; where none are
+    told its interventions, else its lifecycle events, else its outcomes; an unknown cause is none.  At least half of
+    the main kinds of either side must be told by the other, and their outcomes must not contradict each other: good
+    (recovered, recovered by itself, completed), bad (recurred, delayed, worsened), unaffected and abandoned exclude
+    each other, but what is abandoned may have been bad or unaffected before.  A looser key, one kind in common, is
+    shown beside it and decides nothing.
+``restart``
+    Events of the kinds ``restart``, ``rollback`` and ``restart_from_scratch``.  Key: heading, kind, step.
+``skip``
+    Key: heading, first and last step left out (or their number).
+``parameter``
+    Interventions that carry a ``field``.  Key: heading, kind, field, values before and after, factor.
+
+All other events are counted in a second table without a limit, by heading and kind: ``symptom``, ``cause``,
+``outcome``, and ``other`` interventions and lifecycle events.
+
+Tolerance: numbers agree within one part in a thousand; a step marked approximate within 100 steps.  What one side
+leaves open contradicts nothing in a value *before* (``before``), since a timeline may know it from elsewhere;
+steps, values after and factors must agree.
+
+Only the curated facts whose source is the file itself are asked for: a parser cannot know what a paper adds.
+What the timeline tells from another source alone is left out on both sides.
+"""
+
+from replay.chronicle_evaluation.books import BOOKS, Book
+from replay.chronicle_evaluation.comparison import Comparison, compare, differences, evaluate
+from replay.chronicle_evaluation.facts import CATEGORIES, STORY, Fact, facts
+from replay.chronicle_evaluation.report import main, report
+from replay.chronicle_evaluation.tables import loose_incidents, overall, standing, story_table, table
+
+__all__ = [
+    "BOOKS",
+    "CATEGORIES",
+    "STORY",
+    "Book",
+    "Comparison",
+    "Fact",
+    "compare",
+    "differences",
+    "evaluate",
+    "facts",
+    "loose_incidents",
+    "main",
+    "overall",
+    "report",
+    "standing",
+    "story_table",
+    "table",
+]
