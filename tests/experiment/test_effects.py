@@ -84,12 +84,13 @@ def test_no_effect_is_seen_only_when_the_whole_interval_is_within_what_matters()
     assert effect("a", "b", "peak_excess_loss", np.zeros(6)).verdict == "no effect seen"
 
 
-def test_a_cost_is_stated_and_not_tested() -> None:
-    found = effect("a", "b", "steps_recomputed", np.full(3, 110.0))
-    assert (found.verdict, found.mean) == ("harms", 110.0)
+@pytest.mark.parametrize("difference", [110.0, 0.0, -3.0])
+def test_a_cost_is_counted_and_not_judged(difference: float) -> None:
+    """Below six seeds no verdict but "inconclusive" is possible, and a cost is no exception: it has none."""
+    found = effect("a", "b", "steps_recomputed", np.full(3, difference))
+    assert (found.verdict, found.mean, found.note) == ("cost", difference, "")
     assert math.isnan(found.p)
-    assert "not from chance" in found.note
-    assert effect("a", "b", "batches_skipped", np.zeros(3)).verdict == "no effect seen"
+    assert found.more_seeds is None
 
 
 def test_differences_are_paired_by_seed() -> None:

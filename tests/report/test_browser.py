@@ -14,6 +14,7 @@ from replay.report import build_report
 
 from . import scenes
 from .conftest import PATIENCE_SECONDS, complaints, requests
+from .fake_store import FakeStore
 
 Open = Callable[[str], Any]
 
@@ -54,6 +55,34 @@ def test_a_run_of_infinite_values_is_drawn_without_a_complaint(opened: Open) -> 
     assert complaints(browser) == []
     script = "return document.querySelectorAll('[data-chart=loss] svg path').length"
     assert browser.execute_script(script) > 3, "ticks where the values are not finite, and the flags"
+
+
+@cache
+def far_step() -> str:
+    """Incidents of one lane each at one moment, one of them at the last step that there can be."""
+    store = FakeStore({"run": "far"})
+    store.add_event("loss_explosion", step=2**63 - 1, time="2022-06-20 01:10", incident="far/1")
+    store.add_event("hang", time="2022-06-20 01:10", incident="far/2")
+    return build_report(store, "far")
+
+
+@cache
+def open_attempts() -> str:
+    """Attempts of which no length is known, and nothing else."""
+    store = FakeStore({"run": "open"})
+    store.attempt_rows = [
+        {"run": "open", "attempt": 0, "start_step": 100},
+        {"run": "open", "attempt": 1, "parent": 0, "start_step": 100},
+    ]
+    return build_report(store, "open")
+
+
+@pytest.mark.parametrize("page", [far_step, open_attempts])
+def test_layers_without_a_mark_are_left_out_and_nothing_complains(opened: Open, page: Callable[[], str]) -> None:
+    """A layer without a mark has an infinite extent, of which Vega warns."""
+    browser = opened(page())
+    assert complaints(browser) == []
+    assert browser.execute_script("return document.querySelectorAll('.chart svg path').length") > 2
 
 
 def test_every_chart_is_drawn_with_marks(opened: Open) -> None:

@@ -98,7 +98,7 @@ class TestSummary:
 
     def test_steps_trained_twice_and_the_end_are_told(self) -> None:
         sentences = " ".join(self.summary(scenes.failing_run(), "small-proxy").sentences)
-        assert "restarted 1 time; 150 steps that had been trained were rolled back" in sentences
+        assert "restarted 1 time (1 rollback on record); 150 steps that had been trained were rolled back" in sentences
         assert "last 0.3011 at step 6,000" in sentences
 
     def test_a_run_that_goes_on_from_a_checkpoint_begins_with_the_step_after_it(self) -> None:
@@ -282,9 +282,9 @@ class TestEffects:
     def test_effects_on_interventions_of_this_run_come_with_the_caveat(self) -> None:
         text = page_text(build_report(scenes.failing_run(), "small-proxy"))
         assert CAVEAT in text
-        assert "-1.9 (-3.1 to -0.7) inconclusive" in text
+        assert "-1.900 (-3.100 to -0.700) inconclusive" in text
         assert "against do nothing" in text
-        assert "3 seeds prove nothing" in text
+        assert "3 seeds prove nothing: the smallest two-sided p is 0.25" in text
 
     def test_effects_on_interventions_that_this_run_never_had_are_left_out(self) -> None:
         store = scenes.failing_run()

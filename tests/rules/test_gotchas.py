@@ -148,7 +148,7 @@ def test_what_is_absent_or_too_short_is_told_with_the_reason() -> None:
     assert {entry.rule for entry in found.checked} == {"loss-spike", "loss-not-finite"}
     reasons = {entry.rule: entry.reason for entry in found.unchecked}
     assert reasons["grad-norm-spike"] == "no grad norm in the logs"
-    assert reasons["loss-plateau"] == "loss has 100 values; 2000 are needed"
+    assert reasons["loss-plateau"] == "loss has 100 values; 2,000 are needed"
     assert {entry.rule for entry in found.checked} | set(reasons) == {rule.name for rule in BUILT_IN}
     assert rules.evaluate(BUILT_IN, {}).checked == ()
 
@@ -160,15 +160,15 @@ def test_the_quiet_of_a_short_history_is_told_with_what_an_alarm_would_have_aske
     [norm] = [entry for entry in found.checked if entry.rule == "grad-norm-spike"]
     assert (norm.judged, norm.points) == (4, 7), "the first three are a history, not judged"
     assert norm.reservation == (
-        "4 of them on a short history, which asks for a rise to 16 times the median, not 4 times, "
+        "4 of them quiet on a short history, which asks for a rise to 16 times the median, not 4 times, "
         "or 3 points in a row at 4 times the highest before or beyond"
     )
 
 
-def test_a_long_history_has_no_reservation_but_for_its_beginning() -> None:
+def test_a_long_history_has_no_reservation_for_its_beginning() -> None:
     found = rules.evaluate(BUILT_IN, {"loss": Series.of(noisy(2.3, 300))})
     [spike] = [entry for entry in found.checked if entry.rule == "loss-spike"]
-    assert (spike.judged, spike.cautious) == (297, 13)
+    assert (spike.judged, spike.cautious, spike.reservation) == (297, 13, "")
     [finite] = [entry for entry in found.checked if entry.rule == "loss-not-finite"]
     assert finite.reservation == ""
 

@@ -183,6 +183,8 @@ def flags(run: str, rule_files: tuple[Path, ...], folder: Path, as_json: bool) -
     )
     for checked in found.checked:
         judged = f"{checked.judged:,} of {checked.points:,} points judged"
+        if checked.reservation:
+            judged += f", {checked.reservation}"
         click.echo(f"checked      {checked.rule} on {output.visible(checked.signal)}: {judged}", err=True)
     for unchecked in found.unchecked:
         click.echo(f"not checked  {unchecked.rule}: {output.visible(unchecked.reason)}", err=True)
@@ -225,14 +227,16 @@ def experiment(scenario: str, seeds: int | None, workers: int, keep: Path | None
 def report(run: str, target: str, folder: Path, as_json: bool) -> None:
     """Write RUN's post-mortem as one HTML file that needs no network."""
     from replay import output
-    from replay.report import build_report, write_report
+    from replay.report import build_report, prepare_report, write_report
 
     store = open_store(folder)
-    html = build_report(store, known_run(store, run))
-    if target == "-":
+    known_run(store, run)
+    path = None if target == "-" else prepare_report(local_path(target))
+    html = build_report(store, run)
+    if path is None:
         sys.stdout.write(html)
         return
-    path = write_report(html, local_path(target))
+    write_report(html, path)
     if as_json:
         output.print_json({"run": run, "report": str(path), "bytes": len(html.encode())})
     else:

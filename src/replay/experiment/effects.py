@@ -18,6 +18,8 @@ LEVEL = 0.05
 MOST_SEEDS = 1_000
 
 HELPS, HARMS, NO_EFFECT, INCONCLUSIVE = "helps", "harms", "no effect seen", "inconclusive"
+COST = "cost"
+"""In a verdict's place where nothing is judged: a cost is counted, not estimated."""
 
 COLUMNS = {
     "scenario": "str",
@@ -80,7 +82,7 @@ def effect(arm: str, control: str, name: str, difference: NDArray[np.float64]) -
     metric = METRICS[name]
     low, high = t_interval(difference)
     p = float("nan") if metric.cost else sign_flip_p(difference)
-    verdict, note = _cost(difference) if metric.cost else _verdict(metric, len(difference), low, high, p)
+    verdict, note = (COST, "") if metric.cost else _verdict(metric, len(difference), low, high, p)
     more = None
     if verdict == INCONCLUSIVE:
         needed = seeds_to_settle(difference, metric.matters, LEVEL, MOST_SEEDS)
@@ -129,13 +131,6 @@ def _more(more: int | None) -> str:
     if more is None:
         return f"not even {MOST_SEEDS:,} seeds would settle it at this spread"
     return f"about {more:,} more {'seed' if more == 1 else 'seeds'} would settle it if the spread stays as it is"
-
-
-def _cost(difference: NDArray[np.float64]) -> tuple[str, str]:
-    """A cost needs no test: it is what the arm does."""
-    if not difference.any():
-        return NO_EFFECT, "the same by construction"
-    return (HARMS if difference.mean() > 0 else HELPS), "a cost that follows from the arm itself, not from chance"
 
 
 def effects_frame(scenario: Scenario, found: Sequence[Effect]) -> pd.DataFrame:

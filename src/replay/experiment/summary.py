@@ -30,7 +30,10 @@ def summary(
     The arguments are the parts of an :class:`replay.experiment.ExperimentResult`.
     """
     parts = [_what_was_run(scenario, seeds, repeated_on), _means(scenario, outcomes, len(seeds))]
-    parts += [*_differences(scenario, found), _caution(len(seeds))]
+    parts += [
+        *_differences(scenario, found),
+        _wrapped(f"{caution(len(seeds))} {_explanation(found)}"),
+    ]
     parts += [_wrapped(f"Doubtful: {warning}.") for warning in warnings]
     return "\n\n".join(parts)
 
@@ -43,7 +46,7 @@ def _what_was_run(scenario: Scenario, seeds: tuple[int, ...], repeated_on: int |
     ]
     if repeated_on is not None:
         lines.append(
-            f"Rolling back and changing nothing repeated “{_words(DO_NOTHING)}” bit for bit (asserted on seed "
+            f"Rolling back and changing nothing repeated “{arm_words(DO_NOTHING)}” bit for bit (asserted on seed "
             f"{repeated_on}): what differs below is due to what an arm does, and to nothing else."
         )
     return "\n".join(_wrapped(line) for line in lines)
@@ -55,7 +58,7 @@ def _means(scenario: Scenario, outcomes: pd.DataFrame, n: int) -> str:
     rows = [["mean over seeds", *(metric.title for metric in METRICS.values())]]
     for arm in scenario.all_arms:
         values = [_mean(metric, float(means[arm.name, name]), n) for name, metric in METRICS.items()]
-        rows.append([_words(arm.name), *values])
+        rows.append([arm_words(arm.name), *values])
     return _table(rows)
 
 
@@ -66,30 +69,46 @@ def _differences(scenario: Scenario, effects: Sequence[Effect]) -> list[str]:
     tables = []
     for arm, control in dict.fromkeys((one.arm, one.control) for one in effects):
         found = {one.metric: one for one in effects if (one.arm, one.control) == (arm, control)}
-        head = [f"{_words(arm)} against {_words(control)}", "difference", "95% interval", "verdict", "more seeds"]
+        head = [f"{arm_words(arm)} against {arm_words(control)}", "difference", "95% interval", "verdict", "more seeds"]
         tables.append(_table([head, *(_difference(found[name]) for name in order)]))
     return tables
 
 
 def _difference(one: Effect) -> list[str]:
     metric = METRICS[one.metric]
-    interval = "none" if math.isinf(one.low) else f"{_number(metric, one.low)} to {_number(metric, one.high)}"
+    interval = (
+        "none" if math.isinf(one.low) else f"{difference_text(metric, one.low)} to {difference_text(metric, one.high)}"
+    )
     more = (
         "" if one.verdict != INCONCLUSIVE else f"{MOST_SEEDS:,}+" if one.more_seeds is None else f"~{one.more_seeds:,}"
     )
-    return [f"  {metric.title}, {metric.unit}", _number(metric, one.mean), interval, one.verdict, more]
+    return [f"  {metric_words(metric)}", difference_text(metric, one.mean), interval, one.verdict, more]
 
 
-def _caution(n: int) -> str:
-    limits = "A proxy shows mechanism, not magnitude."
+def _explanation(found: Sequence[Effect]) -> str:
+    """What the words of the tables mean."""
+    costs = [metric.title for metric in METRICS.values() if metric.cost]
+    more = "“More seeds” is about how many would settle it if the spread stays as it is. "
+    return (
+        f"{more if any(one.verdict == INCONCLUSIVE for one in found) else ''}"
+        f"{' and '.join(costs).capitalize()} are costs of the arm itself: counted, not tested. "
+        "A proxy shows mechanism, not magnitude."
+    )
+
+
+def metric_words(metric: Metric) -> str:
+    """A metric's name and unit, once where they are the same."""
+    return metric.title if metric.unit in metric.title else f"{metric.title}, {metric.unit}"
+
+
+def caution(n: int) -> str:
+    """What must not be concluded from ``n`` seeds, whatever their verdicts."""
     if n >= fewest_seeds(LEVEL):
-        return _wrapped(
-            f"Verdicts are for single comparisons at the 5% level, not corrected for their number. {limits}"
-        )
-    return _wrapped(
+        return "Verdicts are for single comparisons at the 5% level, not corrected for their number."
+    return (
         f"{_count(n, 'seed')} {'proves' if n == 1 else 'prove'} nothing: even where all agree, chance alone gives that "
         f"in {smallest_p(n):.0%} of cases, and below {fewest_seeds(LEVEL)} seeds no verdict but “{INCONCLUSIVE}” is "
-        f"possible. “More seeds” is about how many would settle it if the spread stays as it is. {limits}"
+        "possible."
     )
 
 
@@ -99,13 +118,18 @@ def _mean(metric: Metric, value: float, n: int) -> str:
     return f"{value:.3f}" if metric.unit == "nats" else f"{value:.0f}"
 
 
-def _number(metric: Metric, value: float) -> str:
+def difference_text(metric: Metric, value: float) -> str:
     """A difference with its sign, as many decimals as matter; what rounds to nothing has no sign."""
-    text = f"{value:+.1f}" if metric.unit == "steps" else f"{value:+.3f}"
-    return text if float(text) else text[1:]
+    text = f"{value:+,.4g}" if metric.cost else f"{value:+.1f}" if metric.unit == "steps" else f"{value:+.3f}"
+    return text if float(text.replace(",", "")) else text[1:]
 
 
-def _words(arm: str) -> str:
+def arm_words(arm: str) -> str:
+    """The name of an arm as both the text and the report print it.
+
+    >>> arm_words("rollback+skip_batches")
+    'rollback + skip batches'
+    """
     return arm.replace("_", " ").replace("+", " + ")
 
 

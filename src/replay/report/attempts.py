@@ -83,44 +83,90 @@ def progress(reading: RunReading) -> Chart | None:
 
 
 def attempts_chart(reading: RunReading, domain: tuple[int, int]) -> Chart | None:
-    """Each attempt a bar from its first to its last step."""
-    known = stretches(reading.attempts)
-    if len(known) < 2:
+    """Each attempt a bar from its first to its last step; where no source tells the last, to what was kept of it.
+
+    An attempt of which no length is known is a tick where it began.
+    """
+    begun = [row for row in records(reading.attempts) if pd.notna(row["start_step"])]
+    if len(begun) < 2:
         return None
-    rows: Rows = []
-    for row in known:
-        common = {"attempt": row["attempt"], "cause": spelled(row["end_cause"] or "not known")}
-        # A bar begins where the one before it ends; its first step is the one after that.
-        parts = [(row["start"], row["kept"], KEPT), (row["kept"], row["end"], ROLLED_BACK)]
-        rows += [
-            common | {"first": first, "from": min(first + 1, last), "last": last, "branch": branch}
-            for first, last, branch in parts
-            if last > first or branch == KEPT
-        ]
-    chart = (
+    known = stretches(reading.attempts)
+    open_ended = [_open_ended(row) for row in begun if pd.isna(row["end_step"])]
+    bars = [bar for row in [*known, *open_ended] for bar in _bars(row)]
+    ticks = [
+        {"attempt": row["attempt"], "first": row["start"], "cause": spelled(row["end_cause"] or "not known")}
+        for row in open_ended
+        if row["end"] == row["start"]
+    ]
+    left_out = len(reading.attempts) - len(begun)
+    description = f"{count(len(begun), 'attempt')} as bars over steps; the table of attempts says the same."
+    chart = _attempts_drawing(domain, with_ticks=bool(ticks), with_bars=bool(bars))
+    return Chart(
+        name="attempts",
+        title="Attempts",
+        spec=specification(
+            chart.properties(height=min(22 * len(begun) + 10, 480)), {"attempts": bars, "begun": ticks}, description
+        ),
+        description=description,
+        legend=_LEGEND + ([("broken", "begun, of a length that is not known")] if ticks else []),
+        notes=_attempts_notes(len(open_ended) - len(ticks), len(ticks), left_out),
+        zooms=bool(reading.signals),
+    )
+
+
+def _open_ended(row: dict[str, Any]) -> dict[str, Any]:
+    """An attempt whose last step is not known, as far as it was kept."""
+    start = int(row["start_step"])
+    kept = start if pd.isna(row["kept_to"]) else max(int(row["kept_to"]), start)
+    return {**row, "attempt": int(row["attempt"]), "start": start, "kept": kept, "end": kept}
+
+
+def _bars(row: dict[str, Any]) -> Rows:
+    common = {"attempt": row["attempt"], "cause": spelled(row["end_cause"] or "not known")}
+    # A bar begins where the one before it ends; its first step is the one after that.
+    parts = [(row["start"], row["kept"], KEPT), (row["kept"], row["end"], ROLLED_BACK)]
+    return [
+        common | {"first": first, "from": min(first + 1, last), "last": last, "branch": branch}
+        for first, last, branch in parts
+        if last > first
+    ]
+
+
+def _attempts_drawing(domain: tuple[int, int], *, with_ticks: bool, with_bars: bool) -> Any:
+    rank = alt.Y("attempt:O", axis=value_axis(), sort="ascending")
+    bars = (
         alt.Chart(alt.NamedData("attempts"), name="attempts_bars")
         .mark_bar(height=alt.RelativeBandSize(0.7), clip=True)
         .encode(
             x=step_axis(domain, "first"),
             x2="last",
-            y=alt.Y("attempt:O", axis=value_axis()),
+            y=rank,
             color=colour("branch"),
             tooltip=tooltip(
                 attempt="attempt", **{"from": "from step"}, last="to step", branch="branch", cause="ended by"
             ),
         )
-        .add_params(step_zoom("attempts"))
     )
-    unknown = len(reading.attempts) - len(known)
-    description = (
-        f"{count(len(known), 'attempt')} as bars from first to last step; the table of attempts says the same."
+    ticks = (
+        alt.Chart(alt.NamedData("begun"), name="attempts_begun")
+        .mark_tick(thickness=3, color="var(--severity-critical)", clip=True, orient="vertical")
+        .encode(
+            x=step_axis(domain, "first"),
+            y=rank,
+            tooltip=tooltip(attempt="attempt", first="begun at step", cause="ended by"),
+        )
     )
-    return Chart(
-        name="attempts",
-        title="Attempts",
-        spec=specification(chart.properties(height=min(22 * len(known) + 10, 360)), {"attempts": rows}, description),
-        description=description,
-        legend=_LEGEND,
-        notes=[f"{count(unknown, 'attempt')} whose last step no source tells: see the table."] if unknown else [],
-        zooms=bool(reading.signals),
-    )
+    # A layer without a single mark would have no range of values, of which a browser complains.
+    layers = [layer for layer, wanted in ((bars, with_bars), (ticks, with_ticks)) if wanted]
+    return alt.layer(layers[0].add_params(step_zoom("attempts")), *layers[1:])
+
+
+def _attempts_notes(kept: int, begun: int, left_out: int) -> list[str]:
+    notes = []
+    if kept:
+        notes.append(f"No source tells how far {count(kept, 'attempt')} came: drawn to the step that was kept.")
+    if begun:
+        notes.append(f"{count(begun, 'attempt')} of unknown length: a tick where training began.")
+    if left_out:
+        notes.append(f"{count(left_out, 'attempt')} without a first step on record: not drawn, see the table.")
+    return notes

@@ -19,6 +19,7 @@ from replay.output import visible
 from replay.report.charts import charts, step_domain
 from replay.report.checks import check
 from replay.report.effects import CAVEAT, effect_tables
+from replay.report.links import Links, configuration
 from replay.report.reading import ReadableStore, read_run
 from replay.report.summary import summarise
 from replay.report.tables import attempt_rows, flag_rows, incident_rows, loose_events
@@ -54,6 +55,8 @@ def build_report(store: ReadableStore, run: str, *, rules: Sequence[Rule] | None
         effects=effect_tables(reading),
         caveat=CAVEAT,
         evidence=EVIDENCE_MEANING,
+        links=Links(reading.facts),
+        configuration=configuration(reading.facts),
         style=Markup(_asset("report.css")),  # noqa: S704 - a file of this package
         library=Markup(library),  # noqa: S704 - Vega's own scripts
         script=Markup(script),  # noqa: S704 - a file of this package

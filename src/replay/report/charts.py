@@ -40,7 +40,7 @@ def charts(reading: RunReading) -> list[Chart]:
 def step_domain(reading: RunReading) -> tuple[int, int]:
     """The first and last step that was measured or trained or, where none was, that an event mentions."""
     columns = [signal.rows["step"] for signal in reading.signals.values()]
-    columns += [reading.attempts["start_step"], reading.attempts["end_step"]]
+    columns += [reading.attempts["start_step"], reading.attempts["end_step"], reading.attempts["kept_to"]]
     if not any(column.notna().any() for column in columns):
         columns = [reading.events["step"], reading.events["step_end"]]
     known = [column.dropna() for column in columns if column.notna().any()]

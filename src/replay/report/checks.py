@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +10,11 @@ import numpy as np
 import pandas as pd
 
 from replay.output import is_missing
+from replay.report.doubts import Doubt, doubts
 from replay.report.drawn import is_constant
 from replay.report.reading import CHARTED_SIGNALS, RunReading, records
 from replay.report.words import count, number, shortened, spelled, steps
+from replay.rules import Checked, Rule, Unchecked
 from replay.signals import STEP_AXIS, axis_of
 
 EXPECTED_SIGNALS = CHARTED_SIGNALS
@@ -23,7 +25,8 @@ EXPECTED_SIGNALS = CHARTED_SIGNALS
 class RuleCheck:
     """A rule, what it looks for, what it could look at, and what it could not with the reason.
 
-    ``judged`` is empty for a rule that could not be checked at all.
+    ``judged`` is empty for a rule that could not be checked at all.  Such a one had ``too_few`` values, and ``lack``
+    then says how many of how many, or none.
     """
 
     name: str
@@ -32,6 +35,8 @@ class RuleCheck:
     missing: list[str]
     flags: int
     advice: str
+    too_few: bool = False
+    lack: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +58,19 @@ class Checks:
     checked: list[RuleCheck]
     unchecked: list[RuleCheck]
     problems: list[dict[str, Any]]
-    findings: list[dict[str, Any]]
+    doubts: list[Doubt]
     not_understood: int
     masked_nan: str
+
+    @property
+    def without_data(self) -> list[RuleCheck]:
+        """Rules of whose signals there is not one measurement."""
+        return [rule for rule in self.unchecked if not rule.too_few]
+
+    @property
+    def too_few(self) -> list[RuleCheck]:
+        """Rules whose signals were measured, but not often enough to judge by."""
+        return [rule for rule in self.unchecked if rule.too_few]
 
 
 def check(reading: RunReading) -> Checks:
@@ -67,7 +82,7 @@ def check(reading: RunReading) -> Checks:
         checked=[rule for rule in rules if rule.judged],
         unchecked=[rule for rule in rules if not rule.judged],
         problems=records(reading.problems),
-        findings=records(reading.findings),
+        doubts=doubts(reading.findings),
         not_understood=int(reading.ledger["not_understood"].sum()) if "not_understood" in reading.ledger else 0,
         masked_nan=masked_nan(reading),
     )
@@ -78,18 +93,11 @@ def rule_checks(reading: RunReading) -> list[RuleCheck]:
     fired = reading.flags["rule"].value_counts()
     found = reading.evaluation
     checks = [
-        RuleCheck(
-            name=rule.name,
-            summary=rule.summary,
-            judged=[
-                f"{spelled(one.signal)}: {one.judged:,} of {count(one.points, 'point')}, "
-                f"steps {steps(one.first_step, one.last_step)}"
-                for one in found.checked
-                if one.rule == rule.name
-            ],
-            missing=[one.reason for one in found.unchecked if one.rule == rule.name],
-            flags=int(fired.get(rule.name, 0)),
-            advice=rule.advice,
+        _rule_check(
+            rule,
+            [one for one in found.checked if one.rule == rule.name],
+            [one for one in found.unchecked if one.rule == rule.name],
+            int(fired.get(rule.name, 0)),
         )
         for rule in reading.rules
     ]
@@ -99,6 +107,27 @@ def rule_checks(reading: RunReading) -> list[RuleCheck]:
         for name in sorted(set(fired.index) - known)
     ]
     return checks
+
+
+def _rule_check(rule: Rule, checked: Sequence[Checked], unchecked: Sequence[Unchecked], flags: int) -> RuleCheck:
+    measured = [one for one in unchecked if one.points]
+    nearest = min(measured, key=lambda one: one.needs - one.points) if measured and not checked else None
+    return RuleCheck(
+        name=rule.name,
+        summary=rule.summary,
+        judged=[
+            f"{spelled(one.signal)}: {one.judged:,} of {count(one.points, 'point')}, "
+            f"steps {steps(one.first_step, one.last_step)}" + (f"; {one.reservation}" if one.reservation else "")
+            for one in checked
+        ],
+        missing=[one.reason for one in unchecked],
+        flags=flags,
+        advice=rule.advice,
+        too_few=nearest is not None,
+        lack=""
+        if nearest is None or nearest.points >= nearest.needs
+        else f"{nearest.points:,} of {nearest.needs:,} values",
+    )
 
 
 def masked_nan(reading: RunReading) -> str:

@@ -10,9 +10,11 @@ import numpy as np
 import pandas as pd
 
 from replay.output import is_missing
-from replay.report.checks import Checks
+from replay.report.checks import Checks, RuleCheck
+from replay.report.doubts import doubts_in_words
 from replay.report.drawn import with_branch
 from replay.report.reading import RunReading, records
+from replay.report.tally import incidents_in_words, losses_in_words, recovered, tally_incidents, tally_losses
 from replay.report.words import count, listed, moment, number, shortened, size, spelled, steps
 
 GRAVITY = (
@@ -33,8 +35,6 @@ GRAVITY = (
     "gap",
 )
 """Symptoms, gravest first: what ends a run before what slows it."""
-
-SETTLED = {"recovered", "recovered_by_itself", "completed"}
 
 _SEVERITY_ORDER = {"critical": 0, "warning": 1, "info": 2}
 
@@ -62,7 +62,15 @@ class Summary:
 def summarise(reading: RunReading, checks: Checks) -> Summary:
     """The report's first screen, in plain words."""
     headline, tone = _headline(reading, checks)
-    sentences = [_record(reading), _incidents(reading), _attempts(reading), _end(reading), _unknown(checks)]
+    sentences = [
+        _deliberate(reading),
+        _record(reading),
+        _incidents(reading),
+        _attempts(reading),
+        _end(reading),
+        _doubted(checks),
+        _unknown(checks),
+    ]
     return Summary(
         identity=_identity(reading.facts),
         headline=headline,
@@ -92,15 +100,31 @@ def _headline(reading: RunReading, checks: Checks) -> tuple[str, str]:
         return f"Gravest incident: {what}{where}{when}. Done: {did}. Then: {then}.", tone
     flags = records(reading.flags)
     if flags:
-        first = min(flags, key=lambda flag: (_SEVERITY_ORDER.get(str(flag["severity"]), 3), flag["step"]))
-        tone = "critical" if first["severity"] == "critical" else "warning"
-        what = f"{first['severity']} flag of the rule “{first['rule']}” at step {steps(first['step'])}"
-        return f"No incident on record, but rules fired. First of the gravest: {what}: {first['message']}", tone
+        return _flags_headline(flags)
     if checks.checked:
         fired = "It fired on nothing" if len(checks.checked) == 1 else "None of them fired"
         rest = f"; {count(len(checks.unchecked), 'rule')} could not be checked" if checks.unchecked else ""
         return f"No incident on record. {count(len(checks.checked), 'rule')} could be checked. {fired}{rest}.", "quiet"
     return "No incident on record, and no rule could be checked: this report cannot say how the run went.", "warning"
+
+
+def _flags_headline(flags: list[dict[str, Any]]) -> tuple[str, str]:
+    """The first step of the gravest severity, and all that was flagged there."""
+
+    def place(flag: dict[str, Any]) -> tuple[int, int]:
+        return _SEVERITY_ORDER.get(str(flag["severity"]), 3), -1 if is_missing(flag["step"]) else int(flag["step"])
+
+    first = min(flags, key=place)
+    there = [flag for flag in flags if place(flag) == place(first)]
+    names = listed(list(dict.fromkeys(f"“{flag['rule']}”" for flag in there)))
+    flagged = "flag of the rule" if len(there) == 1 else "flags of the rule" if names.count("“") == 1 else "flags of"
+    where = "" if is_missing(first["step"]) else f" at step {steps(first['step'])}"
+    words = "; ".join(dict.fromkeys(str(flag["message"]) for flag in there))
+    return (
+        f"No incident on record, but rules fired. First of the gravest: {first['severity']} {flagged} "
+        f"{names}{where}: {words}",
+        "critical" if first["severity"] == "critical" else "warning",
+    )
 
 
 def _worst_symptom(saw: list[str]) -> str | None:
@@ -117,7 +141,7 @@ def _gravest(incidents: pd.DataFrame) -> dict[str, Any] | None:
     def rank(position: int) -> tuple[int, bool, int]:
         worst = _worst_symptom(rows[position]["saw"])
         gravity = len(GRAVITY) if worst is None else GRAVITY.index(worst)
-        return gravity, bool(SETTLED & set(rows[position]["then"])), -position
+        return gravity, recovered(rows[position]["then"]), -position
 
     best: dict[str, Any] = rows[min(range(len(rows)), key=rank)]
     return best
@@ -135,6 +159,17 @@ def _record(reading: RunReading) -> str:
     sources = list(reading.facts.get("sources") or [])
     told = f", told by {count(len(sources), 'source')}" if sources else ""
     return f"The record covers {listed(parts)}{told}." if parts else f"The record names no step and no date{told}."
+
+
+def _deliberate(reading: RunReading) -> str:
+    """That a failure was brought about on purpose, which no reader of a report may have to guess."""
+    told = [event for event in records(reading.events) if (event["detail"] or {}).get("deliberate") == "yes"]
+    parts = []
+    for event in told:
+        where = "" if is_missing(event["step"]) else f" at step {steps(event['step'], event['step_end'])}"
+        text = str(event["text"]).rstrip(".")
+        parts.append(f"{spelled(event['kind'])}{where}" + (f": {text}" if text else ""))
+    return f"Brought about on purpose: {'; '.join(parts)}." if parts else ""
 
 
 _BEGINS = ("start", "restart", "rollback")
@@ -157,18 +192,16 @@ def step_span(reading: RunReading) -> tuple[int | None, int | None]:
 
 
 def _incidents(reading: RunReading) -> str:
-    n = len(reading.incidents)
-    if not n:
+    if reading.incidents.empty:
         return ""
     seen = Counter(spelled(kind) for saw in reading.incidents["saw"] for kind in set(saw))
     done = Counter(spelled(kind) for did in reading.incidents["did"] for kind in set(did))
-    text = f"{count(n, 'incident')} on record"
+    text = incidents_in_words(tally_incidents(reading.incidents))
     if seen:
-        text += f". Seen most: {_most(seen)}"
+        text += f" Seen most: {_most(seen)}."
     if done:
-        text += f". Done most: {_most(done)}"
-    again = int(reading.incidents["recurred_after"].notna().sum())
-    return f"{text}. {f'After {again} of them the symptom came back.' if again else ''}".strip()
+        text += f" Done most: {_most(done)}."
+    return text
 
 
 def _most(counter: Counter[str], limit: int = 3) -> str:
@@ -180,11 +213,11 @@ def _attempts(reading: RunReading) -> str:
     n = len(reading.attempts)
     if n < 2:
         return ""
+    rollbacks = int((reading.events["kind"] == "rollback").sum())
     text = f"Training was restarted {count(n - 1, 'time')}"
-    lost = reading.attempts["lost_steps"].fillna(0)
-    if lost.sum():
-        return f"{text}; {number(lost.sum())} steps that had been trained were rolled back."
-    return f"{text}; no rolled-back steps are on record."
+    if 0 < rollbacks < n:
+        text += f" ({count(rollbacks, 'rollback')} on record)"
+    return f"{text}; {losses_in_words(tally_losses(reading.attempts))}."
 
 
 def _end(reading: RunReading) -> str:
@@ -210,6 +243,11 @@ def _end(reading: RunReading) -> str:
     )
 
 
+def _doubted(checks: Checks) -> str:
+    """What was read and cannot be right as it stands."""
+    return f"In doubt: {doubts_in_words(checks.doubts)}." if checks.doubts else ""
+
+
 def _unknown(checks: Checks) -> str:
     """What the reader must not conclude."""
     doubts = []
@@ -218,15 +256,16 @@ def _unknown(checks: Checks) -> str:
     if checks.not_understood:
         were = "was" if checks.not_understood == 1 else "were"
         doubts.append(f"{count(checks.not_understood, 'line or record', 'lines or records')} {were} not understood")
-    if checks.findings:
-        doubts.append(f"{count(len(checks.findings), 'statement')} cannot be right")
-    if checks.unchecked:
-        doubts.append(
-            f"{count(len(checks.unchecked), 'rule')} had no data ({shortened([c.name for c in checks.unchecked], 3)})"
-        )
+    for rules, what in ((checks.without_data, "no data"), (checks.too_few, "too few data")):
+        if rules:
+            doubts.append(f"{count(len(rules), 'rule')} had {what} ({shortened([_lack(rule) for rule in rules], 4)})")
     if checks.masked_nan:
         doubts.append("the loss may hide NaN")
     return f"Not known: {listed(doubts)}." if doubts else ""
+
+
+def _lack(rule: RuleCheck) -> str:
+    return f"{rule.name}: {rule.lack}" if rule.lack else rule.name
 
 
 def _figures(reading: RunReading, checks: Checks) -> list[Figure]:
@@ -235,12 +274,11 @@ def _figures(reading: RunReading, checks: Checks) -> list[Figure]:
     if last is not None:
         figures.append(Figure(label="Last step", value=steps(last), remark=f"first {steps(first)}"))
     n = len(reading.incidents)
-    open_ones = sum(not SETTLED & set(then) for then in reading.incidents["then"])
-    figures.append(
-        Figure(
-            label="Incidents", value=f"{n:,}", remark=f"{open_ones:,} without a stated recovery" if n else "on record"
-        )
+    tally = tally_incidents(reading.incidents)
+    sort = (
+        f"{tally.symptoms:,} with a symptom, {tally.recovered:,} of them recovered" if tally.symptoms else "no symptom"
     )
+    figures.append(Figure(label="Incidents", value=f"{n:,}", remark=sort if n else "on record"))
     critical = int((reading.flags["severity"] == "critical").sum())
     figures.append(
         Figure(
@@ -250,9 +288,11 @@ def _figures(reading: RunReading, checks: Checks) -> list[Figure]:
         )
     )
     if len(reading.attempts):
-        lost = reading.attempts["lost_steps"].fillna(0).sum()
+        losses = tally_losses(reading.attempts)
+        least = "" if losses.is_complete else "at least "
+        remark = f"{least}{number(losses.steps)} steps rolled back" if losses.steps or losses.is_complete else ""
         figures.append(
-            Figure(label="Attempts", value=f"{len(reading.attempts):,}", remark=f"{number(lost)} steps rolled back")
+            Figure(label="Attempts", value=f"{len(reading.attempts):,}", remark=remark or "steps rolled back: not told")
         )
     hours = reading.incidents["lost_hours"].dropna()
     if len(hours):
@@ -263,7 +303,11 @@ def _figures(reading: RunReading, checks: Checks) -> list[Figure]:
         Figure(
             label="Rules checked",
             value=f"{len(checks.checked):,} of {len(checks.checked) + len(checks.unchecked):,}",
-            remark="the rest had no data" if checks.unchecked else "",
+            remark=", ".join(
+                f"{len(rules):,} {what}"
+                for rules, what in ((checks.without_data, "without data"), (checks.too_few, "with too few"))
+                if rules
+            ),
         )
     )
     return figures

@@ -8,9 +8,10 @@ from typing import Any
 import pandas as pd
 
 from replay.output import is_missing
+from replay.report.links import Links, SourceLink
 from replay.report.reading import RunReading, records
 from replay.report.timeline import LANES, part
-from replay.report.words import count, moment, number, spelled, steps, trained
+from replay.report.words import EVIDENCE_MEANING, count, moment, number, spelled, steps, trained
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +26,7 @@ class EventRow:
     text: str
     details: list[tuple[str, str]]
     evidence: str
-    source: str
+    source: SourceLink
     locator: str
 
 
@@ -33,7 +34,8 @@ class EventRow:
 class IncidentRow:
     """One incident in words, with its events to unfold; ``order`` counts from 1 in the table's order.
 
-    ``then`` pairs each outcome with the part it plays (see :func:`replay.report.timeline.part`).
+    ``then`` pairs each outcome with the part it plays (see :func:`replay.report.timeline.part`); ``evidence`` holds the
+    grade of each of its events, each once, in the order of :data:`replay.report.words.EVIDENCE_MEANING`.
     """
 
     order: int
@@ -48,18 +50,19 @@ class IncidentRow:
     recurred: str
     lost: str
     text: str
-    evidence: str
-    source: str
+    evidence: list[str]
+    sources: list[SourceLink]
     events: list[EventRow] = field(default_factory=list)
 
 
 def incident_rows(reading: RunReading) -> list[IncidentRow]:
     """The run's incidents in the order of the store's answer, each with its events in the order of their roles."""
+    links = Links(reading.facts)
     by_incident = dict(iter(reading.events.groupby("incident", sort=False)))
     rows = []
     for order, row in enumerate(records(reading.incidents), start=1):
         events = by_incident.get(row["incident"])
-        told = [] if events is None else [event_row(event) for event in records(events)]
+        told = [] if events is None else [event_row(event, links) for event in records(events)]
         precision = None if events is None else _precision(events, row["time"])
         recurred = row["recurred_after"]
         rows.append(
@@ -74,12 +77,21 @@ def incident_rows(reading: RunReading) -> list[IncidentRow]:
                 recurred="" if is_missing(recurred) else f"again {count(int(recurred), 'step')} later",
                 lost=lost(row["lost_steps"], row["lost_hours"]),
                 text=row["text"],
-                evidence=row["evidence"],
-                source=row["source"],
+                evidence=_grades([row["evidence"], *(event.evidence for event in told)]),
+                sources=links.each(row["source"]),
                 events=sorted(told, key=lambda event: list(LANES.values()).index(event.lane)),
             )
         )
     return rows
+
+
+def _grades(evidence: list[str]) -> list[str]:
+    """Each grade once: what an incident rests on is no better than its weakest part."""
+    known = list(EVIDENCE_MEANING)
+    return sorted(
+        {str(grade) for grade in evidence if not is_missing(grade) and grade},
+        key=lambda grade: (known.index(grade) if grade in known else len(known), grade),
+    )
 
 
 def _precision(events: pd.DataFrame, time: Any) -> Any:
@@ -89,11 +101,12 @@ def _precision(events: pd.DataFrame, time: Any) -> Any:
 
 def loose_events(reading: RunReading) -> list[EventRow]:
     """Events that belong to no incident, in order of step and time."""
+    links = Links(reading.facts)
     outside = reading.events[reading.events["incident"].isna()].sort_values(["step", "time"], kind="stable")
-    return [event_row(event) for event in records(outside)]
+    return [event_row(event, links) for event in records(outside)]
 
 
-def event_row(event: dict[str, Any]) -> EventRow:
+def event_row(event: dict[str, Any], links: Links) -> EventRow:
     """An event of the store's ``events`` query in words."""
     where = [f"step {steps(event['step'], event['step_end'])}"] if not is_missing(event["step"]) else []
     where += [f"{moment(event['time'], event['time_precision'])} UTC"] if not is_missing(event["time"]) else []
@@ -109,7 +122,7 @@ def event_row(event: dict[str, Any]) -> EventRow:
         text=event["text"],
         details=details + ([("lost", cost)] if cost else []),
         evidence=str(event["evidence"]),
-        source=event["source"],
+        source=links(event["source"]),
         locator=event["locator"],
     )
 
@@ -189,7 +202,7 @@ def attempt_rows(reading: RunReading) -> list[AttemptRow]:
         AttemptRow(
             attempt=steps(row["attempt"]),
             parent=steps(row["parent"]),
-            span=trained(row["start_step"], row["end_step"]),
+            span=trained(row["start_step"], row["end_step"], row["kept_to"]),
             kept_to=steps(row["kept_to"]),
             lost="" if is_missing(row["lost_steps"]) or not row["lost_steps"] else number(row["lost_steps"]),
             time=" to ".join(filter(None, (moment(row["start_time"]), moment(row["end_time"])))),

@@ -67,12 +67,13 @@ def timeline(reading: RunReading, domain: tuple[int, int]) -> Chart | None:
     if len(rows) < len(placed):
         left_out = count(len(placed) - len(rows), "event")
         notes.append(f"{left_out} of crowded lanes are left out of the drawing, not of the store.")
-    chart = _draw(rows, lanes, by_time, domain).properties(height=_LANE_HEIGHT * len(lanes))
+    links = _incidents(rows, lanes)
+    chart = _draw(rows, lanes, by_time, domain, with_links=bool(links)).properties(height=_LANE_HEIGHT * len(lanes))
     roles = {row["role"] for row in rows}
     return Chart(
         name="timeline",
         title="Timeline",
-        spec=specification(chart, {"events": rows, "incidents": _incidents(rows, lanes)}, description),
+        spec=specification(chart, {"events": rows, "incidents": links}, description),
         description=description,
         legend=[(f"dot {role}", word) for role, word in LANES.items() if role in roles],
         notes=[*notes, *(["Click a mark to open its incident."] if len(reading.incidents) else [])],
@@ -80,7 +81,7 @@ def timeline(reading: RunReading, domain: tuple[int, int]) -> Chart | None:
     )
 
 
-def _draw(rows: Rows, lanes: list[str], by_time: bool, domain: tuple[int, int]) -> Any:
+def _draw(rows: Rows, lanes: list[str], by_time: bool, domain: tuple[int, int], *, with_links: bool) -> Any:
     x = time_axis("at", [row["at"] for row in rows]) if by_time else step_axis(domain, "at")
     band = alt.Scale(domain=lanes)
     axis = value_axis(ticks=False)
@@ -98,7 +99,8 @@ def _draw(rows: Rows, lanes: list[str], by_time: bool, domain: tuple[int, int]) 
         .encode(x=x, y=y, color=color, shape=shape, tooltip=hints)
     )
     layers = []
-    if any(row["incident"] for row in rows):
+    # A layer without a single mark would have no range of values, of which a browser complains.
+    if with_links:
         links = alt.Chart(alt.NamedData("incidents")).mark_rule(color="var(--axis)", opacity=0.5, clip=True)
         layers.append(links.encode(x=x, y=alt.Y("top:N", scale=band, axis=axis), y2="bottom"))
     if any(row["until"] is not None for row in rows):

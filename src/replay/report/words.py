@@ -72,16 +72,23 @@ def steps(first: Any, last: Any = None) -> str:
     return f"{int(first):,}–{int(last):,}"
 
 
-def trained(start: Any, end: Any) -> str:
+def trained(start: Any, end: Any, kept_to: Any = None) -> str:
     """The steps of an attempt that began from the checkpoint of step ``start``: the next is the first it trained.
 
-    >>> trained(40700, 40900), trained(0, None), trained(500, 500)
-    ('40,701–40,900', '1', '500')
+    Where its ``end`` is not known, it went on at least to the step that was kept of it.
+
+    >>> trained(40700, 40900), trained(500, 500), trained(0, None, 4000), trained(0, None), trained(None, 22800)
+    ('40,701–40,900', '500', '1–4,000 at least', 'from 1', 'to 22,800')
     """
     if is_missing(start):
-        return steps(start, end)
+        known = end if not is_missing(end) else kept_to
+        return "" if is_missing(known) else f"to {steps(known)}"
     first = int(start) + 1
-    return steps(first if is_missing(end) else min(first, int(end)), end)
+    if not is_missing(end):
+        return steps(min(first, int(end)), end)
+    if not is_missing(kept_to) and int(kept_to) >= first:
+        return f"{steps(first, kept_to)} at least"
+    return f"from {steps(first)}"
 
 
 def moment(time: Any, precision: Any = None) -> str:

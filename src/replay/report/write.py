@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 from replay.errors import ReplayError
-from replay.target_files import TargetFileError, write_target
+from replay.target_files import TargetFileError, prepare_target, write_target
+
+
+def prepare_report(path: Path) -> Path:
+    """Make the folder of ``path``, and find out before the work whether a report can be written there.
+
+    Raises :class:`replay.errors.ReplayError` when it cannot.
+    """
+    try:
+        prepare_target(path)
+        if not path.exists():
+            # Some folders say that they can be written to and take no file all the same (/proc).
+            with tempfile.TemporaryFile(dir=path.resolve().parent):
+                pass
+    except TargetFileError as error:
+        raise ReplayError(f"{path}: the report cannot be written: {error.reason}") from error
+    except OSError as error:
+        raise ReplayError(f"{path}: the report cannot be written: {error.strerror or error}") from error
+    return path
 
 
 def write_report(html: str, path: Path) -> Path:

@@ -144,7 +144,13 @@ class Watch:
                     )
                 else:
                     unchecked.append(
-                        Unchecked(rule=rule.name, signal=signal, reason=_why_not(tracker, cleaner), points=cleaner.kept)
+                        Unchecked(
+                            rule=rule.name,
+                            signal=signal,
+                            reason=_why_not(tracker, cleaner),
+                            points=cleaner.kept,
+                            needs=tracker.needs,
+                        )
                     )
         return list(dict.fromkeys(checked)), list(dict.fromkeys(unchecked))
 
@@ -215,8 +221,8 @@ def _why_not(tracker: _Tracker, cleaner: Cleaner) -> str:
     if not cleaner.kept:
         return f"{name} is 0 throughout: printed, but not measured" if cleaner.zeros else f"no {name} in the logs"
     if cleaner.kept < tracker.needs:
-        return f"{name} has {cleaner.kept} values; {tracker.needs} are needed"
-    return f"{name} has {cleaner.kept} values, none with enough usable ones before it"
+        return f"{name} has {cleaner.kept:,} values; {tracker.needs:,} are needed"
+    return f"{name} has {cleaner.kept:,} values, none with enough usable ones before it"
 
 
 def _flag(rule: Rule, episode: Episode) -> Flag:

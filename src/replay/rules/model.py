@@ -141,20 +141,23 @@ class Checked:
 
     @property
     def reservation(self) -> str:
-        """What the quiet of a short history is worth, in words; empty where no point was judged by one."""
-        if not self.cautious:
+        """What the quiet of a short history is worth, in words; empty where it is under a tenth of what was judged,
+        as at the beginning of any long run."""
+        if not self.cautious or 10 * self.cautious < self.judged:
             return ""
-        return f"{self.cautious:,} of them on a short history, which asks for {self.caution}"
+        return f"{self.cautious:,} of them quiet on a short history, which asks for {self.caution}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unchecked:
-    """What a rule could not look at, and why; of its signal there were ``points`` measurements, too few if any."""
+    """What a rule could not look at, and why: of its signal there were ``points`` measurements, and it ``needs`` more,
+    or more usable ones."""
 
     rule: str
     signal: str
     reason: str
     points: int = 0
+    needs: int = 0
 
 
 @dataclass(frozen=True, slots=True)
