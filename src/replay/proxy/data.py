@@ -87,9 +87,10 @@ def _batch(sequences: Tokens, weights: npt.NDArray[np.float32], second: npt.NDAr
 
 
 def entropy_floor(config: ProxyConfig) -> float | None:
-    """The loss per token that no model can beat on the first source, in nats; None where it is not known.
+    """The loss per token below which no model comes on fresh text of the first source, in nats; None if not known.
 
-    For "zipf" it is the entropy rate: a model whose context is shorter than a few words stays a little above it.
+    For "zipf" it is the entropy rate: a model whose context is shorter than a few words stays a little above it. One
+    that has learned the text of the training by heart is below it there.
     """
     if config.data.source in ("copy", "reverse"):
         return 0.0
