@@ -237,3 +237,54 @@ def test_ctrl_c_while_the_commands_are_imported_ends_in_one_line() -> None:
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr == "stopped; what was stored before stays stored\n"
+
+
+def megatron_line(step: object) -> str:
+    return (
+        f" iteration {step}/ 1000 | consumed samples: 6400 | elapsed time per iteration (ms): 812.4 |"
+        " learning rate: 1.0E-04 | lm loss: 2.5E+00 | grad norm: 1.250 |\n"
+    )
+
+
+class TestTheExitStatus:
+    def test_a_record_of_an_impossible_step_is_told_and_ends_with_1(self, ingest: Any, tmp_path: Path) -> None:
+        lines = "".join(megatron_line(step) for step in ("9" * 20, 2, 3))
+        (tmp_path / "run.log").write_text("hello\n" + lines)
+        for _ in range(2):
+            done = ingest("run.log")
+            assert done.exit_code == 1
+            assert "run.log:2: 99999999999999999999 is no step" in done.stderr
+            assert "1 records" in done.stdout, "of the three, one was lost"
+
+    def test_prose_between_records_is_no_fault(self, ingest: Any, tmp_path: Path) -> None:
+        (tmp_path / "run.log").write_text("it is raining\n" + megatron_line(1) + "it has stopped\n" + megatron_line(2))
+        done = ingest("run.log")
+        assert done.exit_code == 0
+        assert "2 not understood" in done.stdout
+
+    def test_a_file_of_which_nothing_was_kept_ends_with_1(self, ingest: Any, tmp_path: Path) -> None:
+        """It looks like a log by what comes before the first record, but then no record comes."""
+        words = ["using world size: 8", "building train, validation, and test datasets ...", "padded vocab (size: 5)"]
+        (tmp_path / "run.log").write_text("\n".join(words) + "\n")
+        for _ in range(2):
+            done = ingest("run.log")
+            assert done.exit_code == 1
+            assert "nothing of it could be kept: 3 lines were not understood" in done.stderr
+        (source,) = json.loads(ingest("run.log", "--json").stdout)["sources"]
+        assert source["nothing_kept"] is True
+        with (tmp_path / "run.log").open("a") as stream:
+            stream.write(megatron_line(1))
+        assert ingest("run.log").exit_code == 0
+        with (tmp_path / "run.log").open("a") as stream:
+            stream.write("and so to bed\n")
+        assert ingest("run.log").exit_code == 0, "what was kept of it before counts"
+
+    def test_an_empty_file_is_no_fault(self, ingest: Any, tmp_path: Path) -> None:
+        (tmp_path / "run.log").write_text("")
+        assert ingest("run.log").exit_code == 0
+
+    def test_a_log_without_its_line_feeds_is_read_all_the_same(self, ingest: Any, tmp_path: Path) -> None:
+        (tmp_path / "run.log").write_text("".join(megatron_line(step) for step in range(300)).replace("\n", ""))
+        done = ingest("run.log")
+        assert done.exit_code == 0
+        assert "1,500 records" in done.stdout

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from replay_parsers.trainers.losses import training_loss
-from replay_parsers.trainers.numbers import MAX_STEP, as_step
+from replay_parsers.trainers.numbers import MAX_STEP, as_step, parse_number
 from replay_parsers.trainers.timestamps import printed_time
 
 _STEPS = (
@@ -150,6 +150,17 @@ def tells_of_a_run(keys: tuple[str, ...]) -> bool:
         return True
     axis = steps or _candidates(keys, _SAMPLES) or _candidates(keys, _TOKENS)
     return bool(axis) and any(map(_LOSS.search, keys))
+
+
+def impossible_step(record: Mapping[str, Any]) -> object | None:
+    """What a record gives as its step, where that is a number but none that a step can be; else None."""
+    named = _named(record, tuple(record), _STEPS)
+    if named is None or as_step(named[1]) is not None:
+        return None
+    value = named[1]
+    number = parse_number(value.split("/", 1)[0]) if isinstance(value, str) else value
+    # A step that is nan was never counted.
+    return None if number is None or number != number else value
 
 
 def step_and_epoch_keys(keys: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -16,7 +16,7 @@ from replay_parsers.files import SAMPLE_BYTES
 from replay_parsers.lines import Block, Line
 from replay_parsers.parser import Parser, Request, Sample
 from replay_parsers.records import Records
-from replay_parsers.trainers.axes import RECORD_NUMBER, Axis, tells_of_a_run, time_of
+from replay_parsers.trainers.axes import RECORD_NUMBER, Axis, impossible_step, tells_of_a_run, time_of
 from replay_parsers.trainers.huggingface_meaning import FilteredLoss, with_run_mean
 from replay_parsers.trainers.json_alike import WORTH_IT, alike_stretches
 from replay_parsers.trainers.json_blocks import add_block
@@ -52,7 +52,11 @@ class RecordReader:
             flat[name] = value
         at = self.axis.place(flat)
         if at is None:
-            return False
+            step = impossible_step(flat)
+            if step is None or training_loss(numbers_of(flat)) is None:
+                return False
+            book.impossible_step(place, step)
+            return True
         clock, time = time_of(flat)
         numbers = numbers_of(flat)
         used = {*at.keys, clock}

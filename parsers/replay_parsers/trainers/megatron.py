@@ -32,7 +32,8 @@ from replay_parsers.trainers.timestamps import printed_time
 
 FORMAT = "megatron"
 
-_HEADER = re.compile(r"iteration\s{1,40}(\d{1,18})\s{0,40}/\s{0,40}(\d{1,18})\s{0,80}$")
+_HEADER = re.compile(r"iteration\s{1,40}(\d{1,18})\s{0,40}/\s{0,40}\d{1,80}\s{0,80}$")
+_IMPOSSIBLE_HEADER = re.compile(r"iteration\s{1,40}(-\d{1,80}|\d{19,80})\s{0,40}/\s{0,40}\d{1,80}\s{0,80}$")
 _VALIDATION = re.compile(
     r"(?:validation|test|valid) (?:loss|results) at "
     r"(?:the end of training for \w{1,20} data|iteration\s{1,9}(\d{1,18}))"
@@ -81,7 +82,6 @@ _PREAMBLE = (
 _TELLING = ("per iteration", "learning rate:", "consumed samples:", "loss value:")
 _LONGEST_FIELD = 200
 _MOST_KEYS = 4_096
-_MOST_PIECES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +128,15 @@ class Megatron:
 
     def read(self, line: Line, rank: str, text: str, book: Book, *, goes_on: bool = False) -> bool:
         pieces = text.split("|")
-        if (len(pieces) == 1 and not goes_on) or len(pieces) > _MOST_PIECES:
+        if len(pieces) == 1 and not goes_on:
             return False
         # All but GPT-NeoX begin with the header.
         header = _HEADER.search(pieces[0]) if len(pieces) > 1 else None
         if header is not None:
             self._open(header, rank, pieces[0], book)
+            self._fields(pieces, 1, line, book)
+            return True
+        if len(pieces) > 1 and self._is_impossible(pieces[0], line, book):
             self._fields(pieces, 1, line, book)
             return True
         for at, piece in enumerate(pieces[1:-1], start=1):
@@ -187,6 +190,29 @@ class Megatron:
         start = header.start()
         self.time = printed_time(piece[:start]) if start > 12 else None
 
+    def _heads_another(self, piece: str, keys: list[str], values: list[float], line: Line, book: Book) -> bool:
+        """Whether a piece heads another record; if so the one before is kept, and the next begun."""
+        header = _HEADER.search(piece)
+        if header is None and _IMPOSSIBLE_HEADER.search(piece) is None:
+            return False
+        self._keep(list(keys), list(values), line, book)
+        keys.clear()
+        values.clear()
+        if header is None:
+            self._is_impossible(piece, line, book)
+        else:
+            self._open(header, self.rank, piece, book)
+        return True
+
+    def _is_impossible(self, piece: str, line: Line, book: Book) -> bool:
+        """Whether a piece heads a record of a step that cannot be: its fields, up to the next header, are left out."""
+        header = _IMPOSSIBLE_HEADER.search(piece)
+        if header is None:
+            return False
+        book.impossible_step(line.number, header[1])
+        self.repeating, self.tail = True, ""
+        return True
+
     def _fields(self, pieces: list[str], start: int, line: Line, book: Book) -> None:
         """Take in the fields of the open record; the last piece has no bar after it yet."""
         keys: list[str] = []
@@ -219,11 +245,9 @@ class Megatron:
         self, piece: str, key: str, value: str, line: Line, keys: list[str], values: list[float], book: Book
     ) -> None:
         """A field with a new key, a unit, a remark, or another record's header in it."""
-        if (header := _HEADER.search(piece)) is not None and self.step is not None:
-            self._keep(list(keys), list(values), line, book)
-            keys.clear()
-            values.clear()
-            self._open(header, self.rank, piece, book)
+        if not piece or piece.isspace():
+            return
+        if "/" in piece and "iteration" in piece and self._heads_another(piece, keys, values, line, book):
             return
         printed = key
         if not key:

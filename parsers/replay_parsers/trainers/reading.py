@@ -7,6 +7,7 @@ the next reading goes on.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -23,6 +24,13 @@ from replay_parsers.trainers.repeats import Repeats
 from replay_parsers.trainers.timestamps import printed_time
 
 EXAMPLES = 5
+# A step that no dialect takes for one, on a line that reports a loss.
+_IMPOSSIBLE_STEP = re.compile(
+    r"\b(?:global[_ ]?steps?|steps?|iterations?|iter|updates?|num_updates)\b"
+    r"[\"']?\s{0,8}[:=]?\s{0,8}[\"'\[]?(-?\d{19,400})",
+    re.I,
+)
+_LOOKED_FOR_STEP = 4_000
 _EXAMPLE_LENGTH = 160
 
 
@@ -43,6 +51,9 @@ class Book:
         # Recognised, but no scalar and no event.
         self.other: Counter[str] = Counter()
         self.not_understood = 0
+        # Records that were left out though they were understood, and whether that was told.
+        self.lost_records = 0
+        self.lost_told = bool(state.get("lost_told", False))
         self.examples: list[str] = []
 
     def state(self) -> dict[str, Any]:
@@ -51,6 +62,7 @@ class Book:
             "events": self.events.state(),
             "repeats": self.repeats.state(),
             "full": self.full,
+            "lost_told": self.lost_told,
         }
 
     def repeated(
@@ -124,6 +136,20 @@ class Book:
             cut = shown[:_EXAMPLE_LENGTH] + (" ..." if len(shown) > _EXAMPLE_LENGTH else "")
             self.examples.append(f"line {line}: {cut}" if isinstance(line, int) else f"{line}: {cut}")
 
+    def impossible_step(self, line: int | str, printed: object) -> None:
+        """Count a record that is left out because no run can reach the step it names, and the first time tell it."""
+        self.lost_records += 1
+        if self.lost_told:
+            return
+        self.lost_told = True
+        where = "" if isinstance(line, int) else f"{line}: "
+        message = (
+            f"{where}{str(printed)[:_EXAMPLE_LENGTH]} is no step that a run can reach, so the record is left out, as "
+            "is any later one like it; the rest is kept; mend the line and ingest the file again"
+        )
+        number = line if isinstance(line, int) else None
+        self.problems.append(Problem(source=self.source, kind=ProblemKind.INVALID, message=message, line=number))
+
     def event_line(self, line: int, text: str, rank: str = "") -> bool:
         """Add the event that a line tells of; false when it tells of none."""
         seen = recognise(text)
@@ -138,6 +164,8 @@ class Book:
             return
         if is_noise(text):
             self.other["timers, rules and progress bars"] += 1
+        elif "loss" in text and (step := _IMPOSSIBLE_STEP.search(text, 0, _LOOKED_FOR_STEP)) is not None:
+            self.impossible_step(line, step[1])
         elif text.strip():
             self.leave_over(line, text)
 
@@ -165,10 +193,11 @@ class Book:
             records=records,
             not_understood=self.not_understood,
             lost_bytes=lost_bytes,
+            lost_records=self.lost_records,
             examples=tuple(self.examples),
             other=dict(self.other),
         )
-        self.examples, self.not_understood = [], 0
+        self.examples, self.not_understood, self.lost_records = [], 0, 0
         self.other.clear()
         return coverage
 

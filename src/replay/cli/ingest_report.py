@@ -88,6 +88,9 @@ def _print_sources(sources: Sequence[SourceReport], notes: Sequence[str]) -> Non
     for source in sources:
         for problem in source.problems:
             _warn(problem)
+        if source.nothing_kept:
+            left = f"{source.coverage.not_understood:,} lines were not understood"
+            print(f"problem: {visible(source.source)}: nothing of it could be kept: {left}", file=sys.stderr)
     for note in notes:
         print(f"note: {visible(note)}", file=sys.stderr)
 
@@ -142,4 +145,4 @@ def _not_recognised(unknown: Sequence[SourceReport]) -> str:
 
 
 def _as_json(source: SourceReport) -> dict[str, object]:
-    return {name: plain(value) for name, value in asdict(source).items()}
+    return {name: plain(value) for name, value in asdict(source).items()} | {"nothing_kept": source.nothing_kept}

@@ -33,6 +33,19 @@ class SourceReport:
     findings: tuple[Finding, ...] = ()
     tried: tuple[str, ...] = ()
 
+    @property
+    def nothing_kept(self) -> bool:
+        """Whether it holds something, of which nothing was understood: no record was kept, and lines were left over.
+
+        Of a source that had grown only what is new of it is known here, which may well be prose.
+        """
+        coverage = self.coverage
+        return (
+            self.status in ("ingested", "replaced", "unchanged")
+            and not coverage.records
+            and bool(coverage.not_understood)
+        )
+
 
 @dataclass(slots=True)
 class IngestReport:
@@ -48,8 +61,12 @@ class IngestReport:
 
     @property
     def exit_code(self) -> int:
-        """1 when anything could not be read, else 0.  A last record still being written is no such thing."""
-        return int(any(problem.kind is not ProblemKind.TRUNCATED for problem in self.problems))
+        """1 when anything could not be read, or of a whole source nothing was understood, else 0.
+
+        A last record still being written is no such thing, nor are lines of prose between records.
+        """
+        faulty = any(problem.kind is not ProblemKind.TRUNCATED for problem in self.problems)
+        return int(faulty or any(source.nothing_kept for source in self.sources))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,6 +51,32 @@ def test_it_is_built_in(name: str) -> None:
     assert len(set(BUILT_IN)) == len(BUILT_IN)
 
 
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        ("megatron", "20/"),
+        ("fairseq", '_updates": "2'),
+        ("trainer-state", '"step": 20'),
+        ("nanotron", "iteration: 11"),
+        ("nanogpt", "iter 1"),
+        ("deepspeed", "steps: 20"),
+        ("json-lines", '"step": 20'),
+        ("csv", "0,20"),
+        ("key-value", "Iter 20"),
+    ],
+)
+def test_a_record_of_a_step_that_no_run_can_reach_is_a_problem(read_text: ReadText, name: str, step: str) -> None:
+    log = SAMPLE_LOGS[name]
+    number = "".join(filter(str.isdigit, step.removeprefix("0,")))
+    impossible = step.replace(number, "9" * 20)
+    assert log.text.count(step) == 1
+    read = read_text(log.parser, log.text.replace(step, impossible))
+    lost = int(number)
+    assert values(read, log.tag) == {at: loss for at, loss in log.losses.items() if at != lost}
+    assert "9" * 20 in " ".join(problem.message for problem in read.problems)
+    assert read.coverage.lost_records == 1
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_every_row_and_event_is_accounted_for_and_says_who_said_it(read_text: ReadText, name: str) -> None:
     read = read_text(SAMPLE_LOGS[name].parser, SAMPLE_LOGS[name].text)

@@ -10,7 +10,7 @@ import pytest
 from log_reading import ReadText, of_kind, rows, values
 
 from growth import grows_with_its_size
-from replay_parsers.records import NO_TIME
+from replay_parsers.records import NO_TIME, ProblemKind
 from replay_parsers.trainers.axes import EpochSteps
 from replay_parsers.trainers.json_lines import PARSER
 
@@ -82,6 +82,20 @@ class TestKeys:
         assert values(read, "loss") == {10: 2.5}
         assert read.coverage.other["records without a step or a loss"] == 1
         assert read.coverage.examples == ('line 1: {"config": {"lr": 0.0001}, "seed": 1}',)
+
+    @pytest.mark.parametrize("step", [2**63, -(2**70), 1.5, math.inf, "99999999999999999999", "2.5"])
+    def test_a_record_of_an_impossible_step_is_a_problem(self, read_text: ReadText, step: object) -> None:
+        good, bad = {"step": 10, "loss": 2.5}, {"step": step, "loss": 2.25}
+        read = read_text(PARSER, lines(good, bad, bad))
+        assert values(read, "loss") == {10: 2.5}
+        (problem,) = read.problems
+        assert (problem.kind, problem.line) == (ProblemKind.INVALID, 2)
+        assert read.coverage.lost_records == 2
+
+    @pytest.mark.parametrize("step", ["final", "", math.nan])
+    def test_a_step_that_is_no_number_is_no_problem(self, read_text: ReadText, step: object) -> None:
+        read = read_text(PARSER, lines({"step": 10, "loss": 2.5}, {"step": step, "loss": 2.25}))
+        assert read.problems == ()
 
 
 def nested(depth: int, value: object = 1.5) -> object:

@@ -367,6 +367,64 @@ class TestRecognition:
         assert recognise(Sample(path=Path("x"), head=text.encode(), whole=True)) < detection.CONFIDENT_ENOUGH
 
 
+class TestManyRecordsOnALine:
+    @pytest.mark.parametrize("count", [2, 100, 3_000])
+    def test_all_are_read_however_many_they_are(self, read_text: ReadText, count: int) -> None:
+        """A log whose line feeds were lost."""
+        text = "".join(record(step) for step in range(1, count + 1))
+        records = read_text(PARSER, text + "\n")
+        assert values(records, LOSS) == dict.fromkeys(range(1, count + 1), 2.5)
+        assert rows(records) == rows(read_text(PARSER, log_of(*map(record, range(1, count + 1)))))
+        assert (records.coverage.not_understood, records.problems) == (0, ())
+
+    def test_without_any_line_feed_at_all(self, read_text: ReadText) -> None:
+        records = read_text(PARSER, "".join(record(step) for step in range(1, 201)))
+        assert len(values(records, LOSS)) == 200
+
+    def test_what_is_more_than_a_line_is_allowed_to_be_is_a_problem(self, read_text: ReadText) -> None:
+        records = read_text(PARSER, log_of("".join(record(step) for step in range(1, 8_001)), record(9_000)))
+        assert values(records, LOSS).keys() > {*range(1, 3_000), 9_000}
+        (problem,) = records.problems
+        assert problem.kind is ProblemKind.NOT_UNDERSTOOD
+        assert problem.lost_bytes > 0
+
+
+class TestImpossibleSteps:
+    STEPS = ("99999999999999999999", "-5", "9" * 60)
+
+    @pytest.mark.parametrize("step", STEPS)
+    def test_the_record_is_a_problem_and_its_neighbours_are_kept(self, read_text: ReadText, step: str) -> None:
+        bad = record(7).replace("       7/", f"{step}/")
+        records = read_text(PARSER, log_of(record(6, 2.0), bad, record(8, 2.25), bad))
+        assert values(records, LOSS) == {6: 2.0, 8: 2.25}
+        assert len(records.scalars) == 20
+        (problem,) = records.problems
+        assert (problem.kind, problem.line) == (ProblemKind.INVALID, 2)
+        assert step in problem.message
+        assert (records.coverage.lost_records, records.coverage.not_understood) == (2, 0)
+
+    @pytest.mark.parametrize("step", STEPS)
+    def test_on_a_line_with_others_no_field_goes_to_the_record_before(self, read_text: ReadText, step: str) -> None:
+        bad = record(7, 9.75).replace("       7/", f"{step}/")
+        records = read_text(PARSER, log_of(record(6, 2.0) + bad + record(8, 2.25)))
+        assert values(records, LOSS) == {6: 2.0, 8: 2.25}
+        assert len(records.scalars) == 20
+        assert records.coverage.lost_records == 1
+
+    def test_at_the_beginning_of_a_file(self, read_text: ReadText) -> None:
+        bad = record(7, 9.75).replace("       7/", "99999999999999999999/")
+        records = read_text(PARSER, bad + log_of(record(8, 2.25)))
+        assert values(records, LOSS) == {8: 2.25}
+
+    def test_of_a_log_that_grows_the_first_is_told_and_all_are_counted(self, tmp_path: Path) -> None:
+        bad = record(7).replace("       7/", "99999999999999999999/")
+        content = log_of(record(6), bad, record(8), bad).encode()
+        cuts = [len(log_of(record(6), bad)), len(log_of(record(6), bad, record(8)))]
+        pieces = read_growing(PARSER, tmp_path / "log", content, cuts)
+        assert sum(piece.coverage.lost_records for piece in pieces) == 2
+        assert sum(len(piece.problems) for piece in pieces) == 1
+
+
 class TestRecordsInAText:
     def test_lines_pasted_into_prose_are_found_with_their_line_numbers(self) -> None:
         text = (
@@ -400,6 +458,10 @@ class TestRecordsInAText:
         lambda size: "OVERFLOW! Attempted loss scale: " + "1" * size,
         lambda size: "Rank 1" * (size // 6),
         lambda size: "0/" * (size // 2),
+        lambda size: "iteration 5/ 10 |" + "|" * size,
+        lambda size: "iteration 5/ 10 |" + "a: 1|" * (size // 5),
+        lambda size: "iteration 5/ 10 |" + "a/iteration|" * (size // 12),
+        lambda size: "iteration 99999999999999999999/ 10|" * (size // 35),
     ],
     ids=lambda evil: evil(50)[:24],
 )
