@@ -35,13 +35,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from replay.history.audit import comparison, dates, settings, steps, summaries, totals
-from replay.history.audit.book import Notes, Telling, chronological, tellings
+from replay.history.audit.book import Notes, Telling, tellings
 from replay.history.audit.clock_model import ClockModel
 from replay.history.audit.course import course
+from replay.history.audit.launches import launcher_offset
 from replay.history.audit.merging import AUDIT, BOTH, KNOWN, Found, merge, standing
 from replay.history.audit.passages import passages
 from replay.history.audit.reach import fits_clock
-from replay.history.audit.strands import lists, strands
+from replay.history.audit.strands import chronological, lists, strands
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -130,7 +131,7 @@ def _audit(run: str, told: Sequence[Telling]) -> AuditReport:
     comparison.check(told, notes)
     curated = [finding for telling in told if telling.curated for finding in telling.findings]
     parsed = [finding for telling in told if not telling.curated for finding in telling.findings]
-    parsed = standing(parsed, notes.findings, notes.compared)
+    parsed = standing(parsed, notes.findings, notes)
     return AuditReport(
         run=run,
         found=tuple(merge(notes.findings, curated, parsed)),
@@ -144,7 +145,7 @@ def _one_telling(telling: Telling, notes: Notes) -> ClockModel | None:
     """Check one telling; returns the first clock model used."""
     where = passages(telling)
     found = strands(telling, where)
-    offset = dates.launcher_offset(telling)
+    offset = launcher_offset(telling)
     first: dict[int, dates.Fits] = {}
     for strand in found:
         fits = fits_clock(course(strand, {}, offset), offset)

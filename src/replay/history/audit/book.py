@@ -12,13 +12,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from replay_parsers.kinds import EventKind, Role
 from replay_parsers.records import Event, Evidence, Finding, Records, Run, TimePrecision
 
 DAY = timedelta(days=1)
+DISORDERED = "the entries are not kept in the order of time"
+"""Why what follows from an order is not checked."""
+BRANCHES = "steps of branches"
+"""What is not checked where entries do not say to which branch they belong."""
 HALF_HOUR = timedelta(minutes=30)
 BACK = (EventKind.RESTART, EventKind.ROLLBACK)
 
@@ -143,17 +146,6 @@ class Notes:
                 incident=None if entry is None else entry.incident,
             )
         )
-
-
-def chronological(telling: Telling) -> Telling:
-    """``telling`` with the oldest entry first; many books have the newest on top."""
-    dated = [entry.printed for entry in telling.entries if entry.printed is not None]
-    falls = sum(later.latest < earlier.earliest for earlier, later in pairwise(dated))
-    rises = sum(later.earliest > earlier.latest for earlier, later in pairwise(dated))
-    if falls < 3 or falls <= 3 * rises:
-        return telling
-    entries = tuple(replace(entry, number=number) for number, entry in enumerate(reversed(telling.entries)))
-    return replace(telling, entries=entries)
 
 
 def stamp_of(event: Event) -> datetime | None:

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from replay.history.audit.book import BACK, DAY, Entry, Moment, printed_step
-from replay.history.audit.dates import launched
+from replay.history.audit.launches import launched
 from replay.history.audit.strands import Strand
 from replay_parsers.kinds import EventKind, Role
 from replay_parsers.records import Event, TimePrecision
@@ -98,7 +98,9 @@ def anchors_of(entry: Entry, moment: Moment | None, offset: timedelta | None) ->
         span = _span(entry, event, moment, offset)
         if span is not None:
             found += _steps_of(entry, event, span)
-    return found
+    # A change at the step of a restart tells no second time where training stood.
+    moved = {anchor.step for anchor in found if anchor.back and anchor.going_on}
+    return [one for one in found if one.back or not one.going_on or one.step not in moved]
 
 
 def _span(

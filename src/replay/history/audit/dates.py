@@ -2,59 +2,21 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections import Counter
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from replay.history.audit.book import DAY, HALF_HOUR, Entry, Moment, Notes, Telling
+from replay.history.audit.book import DAY, DISORDERED, Entry, Moment, Notes, Telling
+from replay.history.audit.launches import EARLY, EXACT, launched, two_clocks, zone_name
 from replay.history.audit.order import heaviest_in_order
 from replay.history.audit.slips import best, moment_slips
-from replay_parsers.chronicles.clock import epochs
 from replay_parsers.records import TimePrecision
 
-EARLY = timedelta(minutes=20)
-"""People write the heading when the launch is under way: it may be a little later than the launch."""
 _ENOUGH = 4
-_MOST = 200
+_HEADED = re.compile(r"^#{1,6}\s{1,3}(20\d\d)[-./年](\d{1,2})[-./月](\d{1,2})(?!\d|\.\d)", re.MULTILINE)
 DISORDER = 0.25
 """Of entries out of order more than this part cannot be slips."""
-_EXACT = (TimePrecision.MINUTE, TimePrecision.SECOND)
-
-
-def known_offset(telling: Telling) -> timedelta | None:
-    """How far the clock in the launches' names is ahead of UTC, as the source was read; None where that is open."""
-    votes: Counter[timedelta] = Counter()
-    for entry in telling.entries:
-        for stamp, event in entry.launches:
-            if event.time is not None and event.time_precision is TimePrecision.SECOND:
-                votes[HALF_HOUR * round((stamp - event.time.astimezone(UTC)) / HALF_HOUR)] += 1
-    return votes.most_common(1)[0][0] if votes else None
-
-
-def launcher_offset(telling: Telling) -> timedelta | None:
-    """How far the clock in the launches' names is ahead of that on which moments are held; None without launches.
-
-    Moments are in UTC where the headings' zone is known, and then so is the launches'.  Otherwise they are on the
-    headings' own clock, and the offset follows from the pairs of headings and launches.
-    """
-    known = known_offset(telling)
-    if known is not None:
-        return known
-    differences = [
-        entry.printed.earliest - min(stamp for stamp, _ in entry.launches)
-        for entry in telling.entries
-        if entry.printed is not None and entry.printed.precision in _EXACT and entry.launches
-    ]
-    ahead = _ahead(differences) if len(differences) >= _ENOUGH else None
-    return None if ahead is None else -ahead
-
-
-def launched(entry: Entry, offset: timedelta | None) -> datetime | None:
-    """The entry's first launch, in UTC."""
-    stamps = [stamp for stamp, _ in entry.launches]
-    return min(stamps) - offset if stamps and offset is not None else None
 
 
 Fits = Callable[[Entry, Moment, Mapping[int, Moment | None]], bool]
@@ -66,7 +28,7 @@ def check(
 ) -> dict[int, Moment | None]:
     """Test every date; returns for each entry number found wrong the likely moment, None where it is open.
 
-    ``lists`` are the entries that are each in the order of time, ``offset`` is :func:`launcher_offset`.
+    ``lists`` are the entries that are each in the order of time, ``offset`` is how far the launches' clock is ahead.
     """
     doubts: dict[int, Moment | None] = {}
     two_clocks(telling, notes)
@@ -77,79 +39,16 @@ def check(
     return doubts
 
 
-def two_clocks(telling: Telling, notes: Notes) -> None:
-    """Headings and the names of launches on different clocks: the offset is established from the pairs."""
-    pairs = [
-        (entry, stamp)
-        for entry in telling.entries
-        if entry.printed is not None and entry.printed.precision in _EXACT
-        for stamp in [min((stamp for stamp, _ in entry.launches), default=None)]
-        if stamp is not None
-    ]
-    if len(pairs) < _ENOUGH:
-        return
-    notes.compared["clocks"] += len(pairs)
-    ahead = _ahead([entry.printed.local - stamp for entry, stamp in pairs if entry.printed is not None])
-    if not ahead:
-        return
-    # Seconds since 1970 in the names of event files know no zone: they tell the launcher's clock.
-    near = _event_files(telling.text, sorted(stamp for _, stamp in pairs))
-    known = known_offset(telling) if near is None else near[0]
-    names = "another clock" if known is None else _zone_name(known)
-    headings = f"a clock {_hours(ahead)} ahead of it" if known is None else _zone_name(known + ahead)
-    prompt = sum(
-        -EARLY <= ahead - (entry.printed.local - stamp) < DAY for entry, stamp in pairs if entry.printed is not None
-    )
-    notes.add(
-        telling,
-        pairs[0][0],
-        "clock",
-        (f"headings: {headings}", f"launch names: {names}"),
-        f"headings are printed in {headings}, launch names in {names}",
-        f"{prompt} of {len(pairs)} launches follow their heading within a day if headings run {_hours(ahead)} ahead"
-        + (f"; {near[1]} event files begin within minutes of a launch if these are in {names}" if near else ""),
-    )
-    # It concerns the whole book, though its place is the first pair.
-    notes.findings[-1] = replace(notes.findings[-1], incident=None)
-
-
-def _event_files(text: str, stamps: Sequence[datetime]) -> tuple[timedelta, int] | None:
-    """The launcher's offset from UTC by event files that begin within minutes of a launch, and how many say so."""
-    votes: Counter[timedelta] = Counter()
-    widest = timedelta(hours=14)
-    for began in epochs(text):
-        near = stamps[bisect_left(stamps, began - widest) : bisect_right(stamps, began + widest)][:_MOST]
-        votes.update(
-            {
-                HALF_HOUR * round((stamp - began) / HALF_HOUR)
-                for stamp in near
-                if abs(stamp - began - HALF_HOUR * round((stamp - began) / HALF_HOUR)) < timedelta(minutes=5)
-            }
-        )
-    return votes.most_common(1)[0] if votes else None
-
-
-def _ahead(differences: Sequence[timedelta]) -> timedelta | None:
-    """The offset, by half hours, at which hardly any launch precedes its heading and most follow at once."""
-    allowed = max(1, len(differences) // 8)
-    possible: dict[timedelta, int] = {}
-    for half_hours in range(-24, 29):
-        offset = HALF_HOUR * half_hours
-        if sum(difference - offset > EARLY for difference in differences) <= allowed:
-            possible[offset] = sum(-EARLY <= offset - difference <= timedelta(minutes=45) for difference in differences)
-    best_offset = max(possible, key=lambda one: (possible[one], -one), default=None)
-    return best_offset if best_offset is not None and possible[best_offset] >= 2 else None
-
-
-def _hours(offset: timedelta) -> str:
-    return f"{offset / timedelta(hours=1):g} h"
-
-
-def _zone_name(offset: timedelta) -> str:
-    return "UTC" if not offset else f"UTC{offset / timedelta(hours=1):+g}"
-
-
 def _impossible(telling: Telling, notes: Notes, doubts: dict[int, Moment | None]) -> None:
+    printed = {entry.impossible[:10] for entry in telling.entries if entry.impossible is not None}
+    for found in () if telling.curated else _HEADED.finditer(telling.text):
+        year, month, day = (int(part) for part in found.groups())
+        if f"{year:04d}-{month:02d}-{day:02d}" in printed or _exists(year, month, day):
+            continue
+        readings = (f"printed: {found[0].strip(' #')}", "no calendar has this date")
+        notes.add(telling, None, "clock", readings, None, "there is no such day or month")
+        heading = telling.text[found.start() :].split("\n", 1)[0].strip("# ")
+        notes.findings[-1] = replace(notes.findings[-1], locator=f"§ {heading[:80]}")
     for entry in telling.entries:
         if entry.impossible is not None:
             notes.add(
@@ -163,6 +62,14 @@ def _impossible(telling: Telling, notes: Notes, doubts: dict[int, Moment | None]
             doubts[entry.number] = None
 
 
+def _exists(year: int, month: int, day: int) -> bool:
+    try:
+        datetime(year, month, day, tzinfo=UTC)
+    except ValueError:
+        return False
+    return True
+
+
 def _against_launches(
     telling: Telling, offset: timedelta | None, notes: Notes, doubts: dict[int, Moment | None]
 ) -> None:
@@ -170,7 +77,7 @@ def _against_launches(
         (entry, entry.printed, start - entry.printed.earliest)
         for entry in telling.entries
         if entry.printed is not None
-        and entry.printed.precision in _EXACT
+        and entry.printed.precision in EXACT
         and (start := launched(entry, offset)) is not None
     ]
     wrong = [(entry, printed, lag) for entry, printed, lag in lags if not -EARLY <= lag < DAY]
@@ -207,7 +114,7 @@ def _against_launches(
                         f"in its name: {stamp:%Y-%m-%d %H:%M:%S}",
                     ),
                     f"{stamp - offset:%Y-%m-%d %H:%M:%S} UTC",
-                    f"all other launches are told as their names say, on {_zone_name(offset)}",
+                    f"all other launches are told as their names say, on {zone_name(offset)}",
                 )
 
 
@@ -232,7 +139,7 @@ def _in_order(
     weights = [3 if launched(entry, offset) is not None else 1 for entry, _ in known]
     kept = heaviest_in_order([moment for _, moment in known], weights)
     if len(known) - len(kept) > DISORDER * len(known):
-        notes.unchecked["order of dates"] = "the entries are not kept in the order of time"
+        notes.unchecked["order of dates"] = DISORDERED
         return
     notes.compared["order of dates"] += len(known)
     before: list[datetime | None] = [None]

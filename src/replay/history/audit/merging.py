@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from replay.history.audit.book import BRANCHES, DISORDERED, Notes
 from replay_parsers.records import Finding
 
 _FAMILIES = {
@@ -59,14 +60,19 @@ def merge(audited: Sequence[Finding], curated: Sequence[Finding], parsed: Sequen
     return _once(found)
 
 
-def standing(parsed: Sequence[Finding], audited: Sequence[Finding], compared: Mapping[str, int]) -> list[Finding]:
-    """The findings of parsers that the audit did not test itself and find sound, list by list and branch by branch."""
+def standing(parsed: Sequence[Finding], audited: Sequence[Finding], notes: Notes) -> list[Finding]:
+    """The findings of parsers that the audit did not test itself and find sound, list by list and branch by branch.
+
+    Nor do those stand that presume an order, or one course of training, that the audit finds the book not to keep.
+    """
     confirmed = {_place(finding) for finding in audited}
-    return [
-        finding
-        for finding in parsed
-        if _place(finding) in confirmed or not compared.get(_RETESTED.get(finding.check, ""), 0)
-    ]
+    unordered = DISORDERED in notes.unchecked.values() or BRANCHES in notes.unchecked
+
+    def tested(finding: Finding) -> bool:
+        name = _RETESTED.get(finding.check, "")
+        return bool(name) and (unordered or notes.compared[name] > 0)
+
+    return [finding for finding in parsed if _place(finding) in confirmed or not tested(finding)]
 
 
 def family(finding: Finding) -> str:

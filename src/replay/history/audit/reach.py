@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from itertools import pairwise, product
 
-from replay.history.audit.book import Entry, Moment, Notes
+from replay.history.audit.book import BRANCHES, Entry, Moment, Notes
 from replay.history.audit.checkpoints import tell_far_back
 from replay.history.audit.clashes import NEAR, alone, clashes_of, doubted, near_pairs
 from replay.history.audit.clock_model import anchors_of
@@ -33,7 +33,7 @@ def check(one: Course, notes: Notes, told: set[int], every: int) -> None:
     else:
         _against_clock(one, notes, told, every)
     if one.strand.open:
-        notes.unchecked["steps of branches"] = "the book tells of branches, and entries do not say to which they belong"
+        notes.unchecked[BRANCHES] = "the book tells of branches, and entries do not say to which they belong"
 
 
 def fits_clock(one: Course, offset: timedelta | None) -> Callable[[Entry, Moment, Mapping[int, Moment | None]], bool]:
@@ -136,11 +136,11 @@ def far_back(one: Course, notes: Notes, told: set[int], every: int) -> None:
 
 
 def _likelier(one: Course, suspects: Sequence[int], wrong: Collection[int]) -> int:
-    """Of points that clash equally often one that its own entry contradicts, else one that a slip explains, that
-    steps back, or that no launch dates.
+    """Of points that clash equally often one that its own entry contradicts, else one that this does not
+    confirm, that a slip explains, that steps back, or that no launch dates.
     """
 
-    def doubtfulness(place: int) -> tuple[bool, bool, bool, bool, int]:
+    def doubtfulness(place: int) -> tuple[bool, bool, bool, bool, bool, int]:
         point = one.points[place]
         seen = [event.step for event in point.entry.symptoms if event.step is not None]
         undone = point.event.kind is EventKind.ROLLBACK and bool(seen) and point.step > min(seen)
@@ -149,6 +149,7 @@ def _likelier(one: Course, suspects: Sequence[int], wrong: Collection[int]) -> i
         back = point.event.kind is EventKind.RESTART and any(
             other.step > point.step for other in one.points[max(place - NEAR, 0) : place]
         )
-        return undone, explained, back, not point.dated, -place
+        confirmed = any(0 <= step - point.step <= 0.05 * step for step in seen)
+        return undone, not confirmed, explained, back, not point.dated, -place
 
     return max(suspects, key=doubtfulness)

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from replay.history.audit import chains
+from replay.history.audit import chains, changes
 from replay.history.audit.book import BACK, Entry, Notes, Telling, printed_step
 from replay.history.audit.slips import ranges
-from replay.history.audit.values import among
+from replay.history.audit.values import among, numbers
 from replay_parsers.kinds import EventKind, Role
 from replay_parsers.records import Event
 
-_NUMBER = re.compile(r"(?<![\w.])-?\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])|(?<==)\d[\d_]*(?:\.\d+)?")
-_RISES = frozenset({EventKind.LOSS_SPIKE, EventKind.LOSS_EXPLOSION, EventKind.GRAD_NORM_SPIKE, EventKind.DIVERGENCE})
-_FALLS = frozenset({EventKind.LOSS_SCALE_DROP, EventKind.THROUGHPUT_DROP})
-_ROSE = re.compile(
-    r"(?P<verb>\b(?:spik\w+|jump\w+|ros\w+|explod\w+|blew up|shot up|climb\w+|increas\w+|went up)\b"
-    r"|飙升|突增|上升|升高|暴涨|跳)"
-    r"[^\d.;。；]{0,30}?(?:\bfrom\b|从|由|自)?\s?(?P<before>\d[\d,]*(?:\.\d+)?)\s?(?:to|->|→|=>|到|至)\s?"
-    r"(?P<after>\d[\d,]*(?:\.\d+)?)(?![\d.]*\s?(?:steps?|iter|步))",
-    re.IGNORECASE,
-)
 _NEAR = 200
-_STEPS = re.compile(r"(\d+) (?:steps|步)")
 Range = tuple[int, int]
 
 
@@ -43,8 +31,7 @@ def check(telling: Telling, branches: Iterable[Telling], notes: Notes) -> None:
         for event in entry.events:
             if event.kind is not EventKind.SKIP_BATCHES and event.detail.get("flag"):
                 _flag(telling, entry, event, notes)
-            _direction(telling, entry, event, notes)
-            _lengths(telling, entry, event, notes)
+            changes.check(telling, entry, event, notes)
 
 
 @dataclass(slots=True)
@@ -140,22 +127,12 @@ def _flag_clash(
     )
 
 
-def _numbers(text: str) -> list[float]:
-    found = []
-    for match in _NUMBER.finditer(text):
-        try:
-            found.append(float(match[0].replace("_", "")))
-        except ValueError:
-            continue
-    return found
-
-
 def _flag(telling: Telling, entry: Entry, event: Event, notes: Notes) -> None:
     """The numbers of an option against the words: the new value, or else all of them, must be told there."""
-    flagged = _numbers(event.detail["flag"])
+    flagged = numbers(event.detail["flag"])
     told: list[float] = [number for number in (event.step, event.step_end, event.before) if number is not None]
     for name in ("steps", "samples", "tokens", "factor"):
-        told += _numbers(event.detail.get(name, ""))
+        told += numbers(event.detail.get(name, ""))
     if not flagged or event.role is not Role.INTERVENTION or (event.after is None and not told):
         return
     notes.compared["options against words"] += 1
@@ -196,107 +173,3 @@ def _twice(telling: Telling, entry: Entry, notes: Notes) -> None:
                 None,
                 "the option and the words give different numbers",
             )
-
-
-def _direction(telling: Telling, entry: Entry, event: Event, notes: Notes) -> None:
-    if event.before is None and event.after is None and event.kind in _RISES:
-        _rise(telling, entry, event, notes)
-    if event.before is None or event.after is None or event.kind in BACK:
-        return
-    rising = event.after > event.before
-    said = event.detail.get("direction")
-    expected = (
-        True
-        if event.kind in _RISES and event.field in ("loss", "grad_norm")
-        else False
-        if event.kind in _FALLS
-        else {"up": True, "down": False}.get(said or "")
-    )
-    notes.compared["values"] += 1
-    factor = event.detail.get("factor", "")
-    if expected is not None and (rising is not expected or event.before == event.after):
-        notes.add(
-            telling,
-            entry,
-            "direction",
-            (f"values: {event.before:g} to {event.after:g}", f"words: {said or str(event.kind).replace('_', ' ')}"),
-            f"{event.after:g} to {event.before:g}",
-            "the values go the other way than the words say; they may be exchanged",
-        )
-    elif factor and _numbers(factor) and not among(event.before * _numbers(factor)[0], [event.after]):
-        notes.add(
-            telling,
-            entry,
-            "direction",
-            (f"values: {event.before:g} to {event.after:g}", f"words: times {factor}"),
-            f"{event.before * _numbers(factor)[0]:g}",
-            "the new value is not the old one times the factor",
-        )
-
-
-def _rise(telling: Telling, entry: Entry, event: Event, notes: Notes) -> None:
-    """A rise whose words give falling values: they are kept only as they are quoted."""
-    found = _ROSE.search(event.detail.get("quote", ""))
-    if found is None:
-        return
-    before, after = (float(found[name].replace(",", "")) for name in ("before", "after"))
-    notes.compared["values"] += 1
-    if before > after:
-        notes.add(
-            telling,
-            entry,
-            "direction",
-            (f"values: {before:g} to {after:g}", f"words: {found['verb'].lower()}"),
-            f"{after:g} to {before:g}",
-            "the values go the other way than the words say; they may be exchanged",
-        )
-
-
-def _lengths(telling: Telling, entry: Entry, event: Event, notes: Notes) -> None:
-    """Steps, samples and the range of steps of one change must agree by the batch size."""
-    steps, samples = _numbers(event.detail.get("steps", "")), _numbers(event.detail.get("samples", ""))
-    approximate = "step" in event.detail.get("approximate", "")
-    if len(steps) != 1 or approximate:
-        return
-    if event.step is not None and event.step_end is not None:
-        notes.compared["lengths"] += 1
-        length = event.step_end - event.step
-        if abs(length - steps[0]) > 1 + 0.01 * steps[0]:
-            notes.add(
-                telling,
-                entry,
-                "length",
-                (f"steps {event.step} to {event.step_end}: {length}", f"stated: {steps[0]:g} steps"),
-                None,
-                "the range and the stated number of steps differ",
-            )
-    batch = _batch(telling, event.step)
-    if len(samples) == 1 and batch:
-        notes.compared["lengths"] += 1
-        told = [float(number) for number in _STEPS.findall(event.detail.get("quote", ""))]
-        if told and steps[0] % 1 and not any(abs(samples[0] - number * batch) <= 0.01 * samples[0] for number in told):
-            notes.add(
-                telling,
-                entry,
-                "length",
-                (f"samples: {samples[0]:g}, {steps[0]:.1f} steps of {batch}", f"words: {told[-1]:g} steps"),
-                f"{told[-1] * batch:g} samples",
-                "samples are steps times the batch size",
-            )
-        elif abs(samples[0] - steps[0] * batch) > 0.01 * samples[0]:
-            notes.add(
-                telling,
-                entry,
-                "length",
-                (f"samples: {samples[0]:g}", f"{steps[0]:g} steps of {batch} samples: {steps[0] * batch:g}"),
-                None,
-                "samples are steps times the batch size",
-            )
-
-
-def _batch(telling: Telling, step: int | None) -> int | None:
-    stages = telling.run.batch_schedule
-    if not stages or (len(stages) > 1 and step is None):
-        return None
-    began = [stage for stage in stages if step is None or stage.from_step <= step]
-    return began[-1].samples if began else None

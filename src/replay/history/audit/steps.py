@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from math import gcd
 
 from replay.history.audit import checkpoints, losses, progress, reach
-from replay.history.audit.book import BACK, Entry, Notes, Telling, printed_step
+from replay.history.audit.book import BACK, DISORDERED, Entry, Notes, Telling, printed_step
 from replay.history.audit.checkpoints import common_step
 from replay.history.audit.course import Course
 from replay.history.audit.dates import DISORDER
@@ -35,7 +35,7 @@ def check(telling: Telling, courses: Sequence[Course], where: Mapping[int, Passa
     every = common_step(telling)
     for one in courses:
         if out_of_order(one.strand.telling.entries):
-            notes.unchecked["steps in the order of time"] = "the entries are not kept in the order of time"
+            notes.unchecked["steps in the order of time"] = DISORDERED
             continue
         reach.check(one, notes, told, every)
         reach.far_back(one, notes, told, every)

@@ -73,6 +73,14 @@ class Strand:
         return self.speeds.get(entry.number, (0, 0))[1]
 
 
+def chronological(telling: Telling) -> Telling:
+    """``telling`` with the oldest entry first; many books have the newest on top."""
+    backward = telling.entries[::-1]
+    if not 2 * _disorder(backward) < _disorder(telling.entries):
+        return telling
+    return replace(telling, entries=tuple(replace(entry, number=number) for number, entry in enumerate(backward)))
+
+
 def lists(telling: Telling, told: Mapping[int, Passage]) -> list[list[Entry]]:
     """The entries list by list; lists of one sort that follow each other in time are one."""
     found: list[list[Entry]] = []
