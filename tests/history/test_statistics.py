@@ -382,6 +382,10 @@ def test_the_page_dates_a_record_from_the_launch_and_tells_no_mean_of_two(builti
     assert "| record | 2022-03-11 to 2022-07-04 |" in page  # trials of the days before are not of the run
     (between,) = (line for line in page.splitlines() if line.startswith("| hours between failures, mean"))
     assert between.endswith("| too few |")
+    (share,) = (line for line in page.splitlines() if line.startswith("| data reshuffle |"))
+    assert share.endswith("| 1 | 1 | too few |")  # one of one is no share
+    assert "{" not in page
+    assert "within 2,000 steps, and told of 3 on" in " ".join(page.split())
 
 
 def test_components_add_up_to_the_whole_table(builtin: EventStore) -> None:

@@ -53,8 +53,8 @@ def statistics_page(store: EventStore, runs: Sequence[str], *, within: int = WIT
         f"## What was done, and whether it came back within {within:,} steps",
         _interventions(store, within),
         "All runs of the store together; of what was seen before, each thing that was done counts once an incident. "
-        "The share is of those of which it is known whether it came back within {within:,} steps. These are "
-        "observations: people try several things at once, and the mild ones first.",
+        f"The share is of those of which it is known whether it came back within {within:,} steps, and told of "
+        f"{_FEWEST_TRIED} on. These are observations: people try several things at once, and the mild ones first.",
     ]
     return "\n\n".join(part if part[0] in "#|`" else textwrap.fill(part, _WIDTH) for part in parts) + "\n"
 
