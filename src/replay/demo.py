@@ -1,7 +1,8 @@
 """Everything once, for real: public logbooks, a proxy run that fails, flags, an experiment, two reports.
 
 The proxy run does what PaLM's did: it fails on one batch long after it has converged, is rolled back 100 steps,
-and goes on with other data.  Its event files come in through the same parser as anyone's.
+and goes on with other data.  Its event files come in through the same parser as anyone's, and so does the logbook
+beside them that tells how it was set up, that it was made to fail, and what was done.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def run_demo(store: EventStore, reports: Path) -> list[Path]:
     logbooks = store.ingest_builtin()
     say(f"read {len(logbooks.sources)} public logbooks into {store.folder}")
 
-    run = f"proxy-demo-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    run = f"proxy-demo-{datetime.now(UTC):%Y%m%dt%H%M%Sz}"
     say("training a small transformer until it fails, then rolling it back")
     folder = train_failing_run(reports / run)
     ingested = store.ingest([folder], run=run)
@@ -75,7 +76,9 @@ def run_demo(store: EventStore, reports: Path) -> list[Path]:
 
 
 def train_failing_run(folder: Path, seed: int = SEED) -> Path:
-    """Train a run that fails, roll it back, train on; its event files go into ``folder``, which is returned.
+    """Train a run that fails, roll it back, train on; returns ``folder``, which then holds event files and a logbook.
+
+    The run is named as the folder is.
 
     Raises :class:`replay.errors.MissingProxyError` without the proxy's libraries.
     """
@@ -89,23 +92,36 @@ def train_failing_run(folder: Path, seed: int = SEED) -> Path:
 
 
 def _train_failing_run(folder: Path, seed: int) -> Path:
+    from replay.demo_logbook import Intervention, Telemetry, write_logbook
     from replay.proxy import failures
     from replay.proxy.telemetry import EventFileLog
     from replay.proxy.training import Training
 
     case = failures.get(FAILURE).case(seed)
     rollback_to = case.moment - STEPS_BACK
+    telemetry = Telemetry()
     training = Training.start(case.config)
     with EventFileLog(folder) as log, TemporaryDirectory() as checkpoint:
         while training.step < case.moment + STEPS_UNTIL_NOTICED:
             signals = training.advance()
             log.log(training.step, signals)
+            telemetry.add(0, training.step, signals)
             if training.step == rollback_to:
                 training.save(checkpoint)
         resumed = Training.resume(checkpoint)
+    noticed_at = time.time()
     resumed.data_offset += BATCHES_SKIPPED
     with EventFileLog(folder) as log:
         while resumed.step < case.moment + STEPS_AFTERWARDS:
             signals = resumed.advance()
             log.log(resumed.step, signals)
+            telemetry.add(1, resumed.step, signals)
+    done = Intervention(
+        reached=training.step,
+        back_to=rollback_to,
+        skipped=BATCHES_SKIPPED,
+        noticed_at=noticed_at,
+        ended_at=time.time(),
+    )
+    write_logbook(folder, folder.name, FAILURE, case.config, telemetry, done)
     return folder

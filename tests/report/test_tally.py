@@ -44,12 +44,12 @@ class TestIncidents:
         )
         assert text.startswith(
             "7 incidents on record: 4 with a symptom, 1 fault without a symptom, "
-            "1 change with no trouble on record and 1 of the run's course alone"
+            "1 change without symptom or fault and 1 of the run's course alone"
         )
         assert "Of those with a symptom, 1 recovered, 1 ended otherwise and of 2 no outcome is told." in text
 
     def test_a_planned_change_leaves_no_recovery_open(self) -> None:
-        assert told(incident(did=["data_change"])) == "1 incident on record: 1 change with no trouble on record."
+        assert told(incident(did=["data_change"])) == "1 incident on record: 1 change without symptom or fault."
 
     def test_what_came_back_is_counted_by_its_outcome_and_the_steps_where_they_are_known(self) -> None:
         text = told(

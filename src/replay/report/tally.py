@@ -76,7 +76,7 @@ def incidents_in_words(tally: IncidentTally) -> str:
     sorts = [
         (tally.symptoms, f"{tally.symptoms:,} with a symptom"),
         (tally.faults, count(tally.faults, "fault without a symptom", "faults without a symptom")),
-        (tally.changes, count(tally.changes, "change with no trouble on record", "changes with no trouble on record")),
+        (tally.changes, count(tally.changes, "change without symptom or fault", "changes without symptom or fault")),
         (tally.routine, f"{tally.routine:,} of the run's course alone (starts, restarts, maintenance and the like)"),
     ]
     told = listed([words for n, words in sorts if n])
