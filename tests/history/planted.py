@@ -22,7 +22,8 @@ BACK = (EventKind.RESTART, EventKind.ROLLBACK)
 class Plant:
     """One planted fault: in which incident of which logbook, what it was and what it became.
 
-    ``copies`` are the tellings to audit: one, or the sound one and the faulty one of the same run.
+    ``copies`` are the tellings to audit: one, or the sound one and the faulty one of the same run.  ``traceless`` says
+    why nobody could tell the fault from what else the logbook says; such faults are planted and counted all the same.
     """
 
     kind: str
@@ -31,6 +32,7 @@ class Plant:
     was: str
     became: str
     copies: tuple[Records, ...]
+    traceless: str = ""
 
 
 Planter = Callable[[Records, random.Random], Iterator[Plant]]
@@ -48,9 +50,12 @@ def _with(records: Records, old: Event, new: Event) -> Records:
     return replace(records, events=tuple(new if event is old else event for event in records.events))
 
 
-def _one(kind: str, records: Records, old: Event, new: Event, was: object, became: object) -> Plant:
+def _one(
+    kind: str, records: Records, old: Event, new: Event, was: object, became: object, traceless: str = ""
+) -> Plant:
     assert old.incident is not None
-    return Plant(kind, records.source, old.incident, str(was), str(became), (_with(records, old, new),))
+    copies = (_with(records, old, new),)
+    return Plant(kind, records.source, old.incident, str(was), str(became), copies, traceless)
 
 
 def misdated(records: Records, rng: random.Random) -> Iterator[Plant]:
@@ -72,7 +77,7 @@ def misdated(records: Records, rng: random.Random) -> Iterator[Plant]:
                     other = datetime.strptime(text, "%Y%m%d")
                 except ValueError:
                     continue
-                if abs((other - day).days) >= 3:
+                if other != day:
                     options.append(other)
         other = rng.choice(options)
         renamed = incident.replace(found[1], f"{other:%Y-%m-%d}")
@@ -89,7 +94,21 @@ def misdated(records: Records, rng: random.Random) -> Iterator[Plant]:
             else event
             for event in records.events
         )
-        yield Plant("date", records.source, renamed, found[1], f"{other:%Y-%m-%d}", (replace(records, events=events),))
+        why = _within_its_place(incidents, incident, other)
+        yield Plant(
+            "date", records.source, renamed, found[1], f"{other:%Y-%m-%d}", (replace(records, events=events),), why
+        )
+
+
+def _within_its_place(incidents: list[str], incident: str, other: datetime) -> str:
+    """Why a date cannot be told to be wrong: it still lies between those of the entries around it."""
+    place = incidents.index(incident)
+    days = [found[1] if (found := re.search(r"/(\d{4}-\d\d-\d\d)", one)) else "" for one in incidents]
+    before, after = days[max(place - 1, 0)], days[min(place + 1, len(days) - 1)]
+    text = f"{other:%Y-%m-%d}"
+    if (place == 0 or not before or before <= text) and (place == len(days) - 1 or not after or text <= after):
+        return "the date lies between those of its neighbours"
+    return ""
 
 
 def wrong_restart(records: Records, rng: random.Random) -> Iterator[Plant]:
@@ -97,11 +116,13 @@ def wrong_restart(records: Records, rng: random.Random) -> Iterator[Plant]:
     known = {event.step for event in records.events}
     for event in records.events:
         if event.kind in BACK and event.step and event.step >= 1000 and "printed_step" not in event.detail:
-            # A slip by less than what lies between two entries cannot be told from the truth by anybody.
-            options = [one for one in _slips(event.step) if abs(one - event.step) > 0.08 * event.step]
+            options = _slips(event.step)
             if options and event.step in known:
                 step = rng.choice(options)
-                yield _one("step of a restart", records, event, replace(event, step=step), event.step, step)
+                # A slip by less than what lies between two entries cannot be told from the truth by anybody.
+                near = abs(step - event.step) <= 0.08 * event.step
+                why = "the step moves by less than lies between two entries" if near else ""
+                yield _one("step of a restart", records, event, replace(event, step=step), event.step, step, why)
 
 
 def rollback_too_late(records: Records, rng: random.Random) -> Iterator[Plant]:
@@ -176,18 +197,19 @@ def wrong_clock(records: Records, rng: random.Random) -> Iterator[Plant]:
 
 
 def exchanged(records: Records, rng: random.Random) -> Iterator[Plant]:
-    """The values before and after exchanged, where anything else says which way they went."""
+    """The values before and after exchanged."""
     for event in records.events:
         if event.before is None or event.after is None or event.before == event.after or event.kind in BACK:
             continue
         earlier = records.events[: records.events.index(event)]
         chained = any(one.field == event.field and one.after is not None for one in earlier)
+        why = ""
         if event.field == "learning_rate" and not event.detail.get("flag"):
-            continue  # a schedule moves it as well, either way
-        if event.role is not Role.SYMPTOM and not chained:
-            continue
+            why = "a schedule moves the learning rate as well, either way"
+        elif event.role is not Role.SYMPTOM and not chained:
+            why = "nothing else says which way the value went"
         new = replace(event, before=event.after, after=event.before)
-        yield _one("before and after exchanged", records, event, new, event.before, event.after)
+        yield _one("before and after exchanged", records, event, new, event.before, event.after, why)
 
 
 def recurred_before(records: Records, rng: random.Random) -> Iterator[Plant]:
@@ -233,7 +255,9 @@ def told_otherwise(records: Records, rng: random.Random) -> Iterator[Plant]:
         else:
             continue
         second = replace(_with(records, event, new), source=f"{records.source} (second telling)", findings=())
-        yield Plant("two tellings", records.source, event.incident, str(event.kind), str(new), (records, second))
+        became = new.step if new.step != event.step else new.kind if new.kind is not event.kind else f"{new.after:g}"
+        copies = (records, second)
+        yield Plant("two tellings", records.source, event.incident, str(event.kind), str(became), copies)
 
 
 PLANTERS: dict[str, Planter] = {
@@ -262,7 +286,7 @@ def plant(logbooks: list[Records], count: int, seed: int) -> list[Plant]:
     chosen: list[Plant] = []
     for records in logbooks:
         own = [one for kind in places for one in places[kind] if one.logbook == records.source]
-        if own:
+        if own:  # nothing that could be mistaken stands in a timeline of lone facts
             chosen.append(rng.choice(own))
     while len(chosen) < count and any(places.values()):
         for kind in PLANTERS:

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 def audit_command(targets: tuple[str, ...], folder: Path, as_json: bool) -> None:
     """Check a logbook against itself: dates, steps, options, sums, and sources against each other.
 
-    Each target is a run in the store, or a file; files that tell the same run are compared.  Findings are data: they
-    do not change the exit status, which is 1 only when a file could not be read.
+    Each target is a run in the store, or a file; files that tell the same run are compared.  Lists, branches and
+    stretches at another speed are judged apart.  What could not be checked is listed with the reason.  Findings are
+    data: they do not change the exit status, which is 1 only when a file could not be read.
     """
     from replay.history.audit import audit_files, audit_run
 
@@ -47,7 +48,7 @@ def describe_audit(report: AuditReport) -> str:
     """The report of one run for a person: what was found, why, and what was and was not checked."""
     from replay.output import visible
 
-    lines = [f"{report.run}: {len(report.found)} findings"]
+    lines = [f"{report.run}: {len(report.found)} finding{'' if len(report.found) == 1 else 's'}"]
     if report.clock is not None:
         lines.append(f"  clock: {report.clock}")
     for one in report.found:
@@ -61,11 +62,36 @@ def describe_audit(report: AuditReport) -> str:
             f"      found by {_FOUND_BY[one.by]}; source {visible(finding.source)}",
         ]
     lines.append("")
-    lines += [f"  checked      {name}: {count} compared" for name, count in report.compared.items() if count]
-    lines += [f"  not checked  {name}: {why}" for name, why in report.unchecked.items()]
+    lines += [f"  checked      {visible(name)}: {_counted(name, n)}" for name, n in report.compared.items() if n]
+    lines += [f"  not checked  {visible(name)}: {visible(why)}" for name, why in report.unchecked.items()]
     return "\n".join(lines)
 
 
+def _counted(check: str, count: int) -> str:
+    """How much a check tested, by what it counts: "12 dates", not pairs of them."""
+    words = check.split(" ")
+    unit = next((unit for word, unit in _UNITS.items() if word in words), "comparison")
+    plural = "es" if unit.endswith("nch") else "s"
+    return f"{count:,} {unit}{'' if count == 1 else plural}"
+
+
+_UNITS = {
+    "dates": "date",
+    "clocks": "named launch",
+    "steps": "step",
+    "restarts": "restart",
+    "stops": "stop",
+    "rollbacks": "restart",
+    "checkpoints": "checkpoint",
+    "ranges": "range",
+    "options": "option",
+    "values": "value",
+    "lengths": "length",
+    "percentages": "percentage",
+    "sums": "sum",
+    "counts": "count",
+    "incidents": "incident",
+}
 _FOUND_BY = {
     "audit": "the audit",
     "source": "the logbook or its parser",

@@ -2,6 +2,8 @@
 
 :func:`audit_files` audits files that any parser reads, :func:`audit_run` a run in a store, :func:`audit_records`
 what has been read already.  The checks are general: nothing here knows any particular run.
+Only entries of one list and one branch are judged by one course of training, and only stretches at one speed by one
+clock; what cannot be checked is listed with the reason.
 
 =============================  ==========================================================================
 check                          what must hold
@@ -10,7 +12,8 @@ check                          what must hold
                                are on one clock, all of its headings on one
 ``date_order``                 entries come in the order of time
 ``step_against_clock``         between two steps lies the time that the steps between them take
-``step_order``                 restarts go on from ever later steps, unless something is undone
+``step_order``                 restarts go on from ever later steps, unless something is undone; training stops
+                               and ends at no step that it has left behind
 ``checkpoint_grid``,           checkpoints lie on the grid on which nearly all of them lie; the step in a
 ``checkpoint_name``            checkpoint's name is its step
 ``restart_far_back``           a restart that is no rollback goes on from about where training had been
@@ -18,11 +21,13 @@ check                          what must hold
 ``restart_not_reached``        reached
 ``outcome_before_restart``,    what came of it is later; it begins before it shows
 ``order_of_steps``
-``skip_range``                 skipped batches cover what was seen, and begin where training goes on
+``skip_range``                 skipped batches cover what was seen, and do not end before training goes on
 ``flag_against_prose``         an option and the words beside it give the same numbers
 ``direction``, ``value_chain`` values change as the words say, from what they were last set to
+``lost_steps``                 what is lost lies between the checkpoint and the step that had been reached
 ``length``                     a range is as long as stated, and samples are steps times the batch
-``total``                      parts add up to totals, percentages follow from counts
+``total``                      parts add up to totals, percentages follow from counts, in timelines, tables and
+                               sentences; a count of restarts is that of the entries
 ``sources_disagree``           two tellings of an incident agree in what both tell
 =============================  ==========================================================================
 """

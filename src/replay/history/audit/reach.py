@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from itertools import pairwise, product
@@ -9,7 +10,7 @@ from itertools import pairwise, product
 from replay.history.audit.book import BRANCHES, Entry, Moment, Notes
 from replay.history.audit.checkpoints import tell_far_back
 from replay.history.audit.clashes import NEAR, alone, clashes_of, doubted, near_pairs
-from replay.history.audit.clock_model import anchors_of
+from replay.history.audit.clock_model import Anchor, anchors_of
 from replay.history.audit.course import SLACK, Course, reachable
 from replay.history.audit.due import bounds, tell_clash
 from replay.history.audit.slips import number_slips
@@ -74,12 +75,19 @@ def _against_clock(one: Course, notes: Notes, told: set[int], every: int) -> Non
     wrong = doubted(clashes, lambda suspects, gone: _likelier(one, suspects, gone), len(one.points) // 2)
     entries = set() if wrong is None else {one.points[place].entry.number for place in wrong}
     single, runs = alone(entries, numbers)
+    moving = sorted((point for point in one.points if point.going_on), key=lambda point: point.entry.number)
+    steady = []
+    for run in runs:
+        if _steady(moving, run):
+            steady.append(run)
+        else:
+            single += run
     if wrong is None or len(single) > max(1, len(numbers) // 4):
         notes.unchecked["steps against each other's times"] = "too many contradict each other to tell which are wrong"
         return
-    if len(runs) > _FEW:
-        notes.unchecked["steps where several on end are too fast"] = f"{len(runs)} times: the speed seems to vary"
-    for run in runs if len(runs) <= _FEW else ():
+    if len(steady) > _FEW:
+        notes.unchecked["steps where several on end are too fast"] = f"{len(steady)} times: the speed seems to vary"
+    for run in steady if len(steady) <= _FEW else ():
         heading = next(point.entry.locator for point in one.points if point.entry.number == run[0])
         notes.unchecked[f"steps from {heading} on"] = (
             f"{len(run)} entries on end tell of steps faster than {next(iter(one.models.values()))}: "
@@ -92,6 +100,16 @@ def _against_clock(one: Course, notes: Notes, told: set[int], every: int) -> Non
             continue
         told.add(point.entry.number)
         tell_clash(one, place, wrong, notes, every)
+
+
+def _steady(moving: Sequence[Anchor], run: Sequence[int]) -> bool:
+    """Whether the entries of ``run`` and those around it tell of ever later steps, as training at another speed does
+    and slips do not; ``moving`` are the points from which it went on.
+    """
+    first = bisect_left(moving, run[0], key=lambda point: point.entry.number)
+    last = bisect_right(moving, run[-1], key=lambda point: point.entry.number)
+    steps = [point.step for point in moving[max(first - 1, 0) : last + 1]]
+    return all(later >= 0.95 * earlier for earlier, later in pairwise(steps))
 
 
 def _ramp(one: Course, place: int, wrong: Collection[int], notes: Notes) -> bool:
