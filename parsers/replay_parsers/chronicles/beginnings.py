@@ -22,6 +22,18 @@ def at_start(text: str, *, bare: bool = False, day_first: bool = False) -> Print
     """The time with which ``text`` begins, None when it begins otherwise."""
     label = _LABEL.match(text) if bare else None
     shift = label.end() if label else 0
+    # "14:05 06/05/2024"
+    clock = dates.time_at_start(text[shift:])
+    if clock is not None and clock[1] is not None:
+        behind = shift + clock[3]
+        day = dates.find(text[behind:], bare=bare, day_first=day_first)
+        if (
+            day is not None
+            and day.hour is None
+            and re.fullmatch(r"[\s,]{1,3}(?:on )?", text[behind : behind + day.start])
+        ):
+            times = {"hour": clock[0], "minute": clock[1], "second": clock[2], "zone": clock[4]}
+            return replace(day, start=shift, end=behind + day.end, **times)  # type: ignore[arg-type]
     printed = dates.find(text[shift:], bare=bare, day_first=day_first)
     if printed is None or not _BEFORE_DATE.fullmatch(text[shift : shift + printed.start]):
         return None

@@ -14,12 +14,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from replay_parsers.chronicles import clock, consistency, incidents, outcomes, telling
+from replay_parsers.chronicles import clock, consistency, conversations, incidents, outcomes, telling
 from replay_parsers.chronicles.consistency import Doubt
 from replay_parsers.chronicles.drafts import Draft
 from replay_parsers.chronicles.entries import Entry, Tally, read_entry
 from replay_parsers.chronicles.facts import Facts, run_facts
-from replay_parsers.chronicles.findings import clock_finding, doubt_finding, flag_findings
+from replay_parsers.chronicles.findings import clock_finding, doubt_finding, flag_findings, notation_finding
 from replay_parsers.chronicles.grouping import MOVES
 from replay_parsers.chronicles.incidents import Incident
 from replay_parsers.chronicles.markdown import Document
@@ -64,6 +64,7 @@ def assemble(document: Document, outline: Outline, style: Style, *, source: str,
         read_entry(passage, tally, careful=style.careful, relaunches=style.relaunches, own=own)
         for passage in outline.passages
     ]
+    entries = conversations.joined(entries)
     facts = run_facts(outline.others, document.title, tally)
     name = style.run or launched_run(entries) or run
     clocks = _clocks(entries)
@@ -91,6 +92,7 @@ def assemble(document: Document, outline: Outline, style: Style, *, source: str,
         *clock_finding(name, source, clocks, entries),
         *(doubt_finding(name, source, doubt, entries, told) for doubt in (*dates, *steps)),
         *flags,
+        *notation_finding(name, source, outline.order, entries),
     ]
     events = telling.to_events(name, source, told, zone)
     tally.count("image", document.images)

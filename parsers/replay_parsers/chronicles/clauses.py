@@ -11,6 +11,8 @@ _SENTENCE_END = re.compile(
     r"\n+|\s\|\s|(?<=[。！？!?])\s*"
     r"|(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)(?<!\bapprox)(?<!\bno)(?<!\bca)(?<!\bcf)(?<=[.])\s+(?=[A-Z"
     r"`\"'(\[\u4e00-\u9fff0-9-])"
+    # Chats leave out capitals.
+    r"|(?<=[a-z]{4}[.])\s+(?=(?:we|i|it|the|no|not|roll\w*|re-?start\w*|skip\w*|back|still|will|going|resum\w*)\b)"
 )
 _NEW_CLAUSE = (
     r"then|we|it|the (?:loss|training|run|job|model|grad\w*)|also|later|re-?start\w*|skip\w*|add(?:ed|"
@@ -43,7 +45,7 @@ _MEASURE = re.compile(
     r"|^(?:a bit |a little |somewhat |slightly |much |shortly )?(?:later|earlier)$|^this time (?:to|at|by|"
     r"from)\b.{0,40}$"
     r"|^(?:(?:going|jumping|rising|climbing|up|went)\s)?(?:up )?(?:from )?\d[\d.]{0,12}(?:e-?\d{1,2})? (?:to|->|→) "
-    r"\d[\d.]{0,12}(?:e-?\d{1,2})?\W*$"
+    r"\d[\d.]{0,12}(?:e-?\d{1,2})?(?: (?:by|at|from|over|until) .{1,40})?\W*$"
     r"|^(?:直接|突然)?从\s?\d[\d.]{0,12}\s?(?:一路|直接|突然)?(?:飙升|上升|上涨|涨|升|跳|增加|冲)到了?\s?\d[\d.]{0,12}\W*$",
     re.IGNORECASE,
 )

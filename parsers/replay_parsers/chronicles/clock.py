@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from replay_parsers.chronicles.dates import fixed_zone
+from replay_parsers.chronicles.zones import fixed_zone
 
 _STAMP = re.compile(
     r"-(?P<y>20\d\d)[.-](?P<m>\d\d)[.-](?P<d>\d\d)[-_T](?P<H>\d\d)[:.-](?P<M>\d\d)[:.-](?P<S>\d\d)(?!\d)"

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta, timezone
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from datetime import UTC, datetime
 
+from replay_parsers.chronicles.zones import ZONE, behind_utc, zone_name
+from replay_parsers.chronicles.zones import zone as zone_of
 from replay_parsers.records import TimePrecision
 
 _MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -36,6 +37,9 @@ _DATES = tuple(
         rf"(?<![\d.])\b{_DAY}(?:st|nd|rd|th|er|\.)?\s+(?:of\s+)?{_MONTH}(?:\s*,?\s*{_YEAR})?\b",
         rf"(?<![\d./-])(?P<first>[0-3]?\d)(?P<sep>[/.-])(?P<second>[0-3]?\d)(?P=sep){_YEAR}(?!\d|[./-]\d)",
         r"(?<![\d.\w-])(?P<year>20\d\d)(?P<month>0[1-9]|1[0-2])(?P<day>0[1-9]|[12]\d|3[01])(?![\d.])",
+        rf"(?<![\d.]){_YEAR}[ -]{_MONTH}[ -]{_DAY}\b",
+        rf"(?<![\d.-])\b{_DAY}-{_MONTH}-(?:{_YEAR}|(?P<year2>2\d))\b",
+        r"(?P<cn_month>[一二三四五六七八九十]{1,2})月(?P<cn_day>[一二三四五六七八九十]{1,3})[日号]",
         rf"\b{_MONTH}\s+{_YEAR}\b",
     )
 )
@@ -44,36 +48,25 @@ _DATES = tuple(
 _SHORT_YEAR = re.compile(
     r"^\W{0,3}(?P<year2>2\d)(?P<sep>[/.-])(?P<month>0?[1-9]|1[0-2])(?P=sep)(?P<day>0?[1-9]|[12]\d|3[01])(?![\d./-])"
 )
+_SHORT_SLASH = re.compile(
+    r"^\W{0,3}(?P<first>[0-3]?\d)(?P<sep>[/.])(?P<second>[0-3]?\d)(?P=sep)(?P<year2>2\d)(?![\d./-])"
+)
 _BARE = re.compile(
     r"^\W{0,3}(?:(?P<month>0?[1-9]|1[0-2])(?P<sep>[-/])(?P<day>0[1-9]|[12]\d|3[01]|[1-9])|"
     r"(?P<m>0[1-9])\.(?P<d>[0-3]\d))"
     r"(?![\w./-]|\s*%)"
 )
 
-_ZONE = (
-    r"(?P<zone>Z\b|(?:UTC|GMT)\s?[+-]\d{1,2}(?::?\d\d)?(?!\d)|\+\d\d:?\d\d(?!\d)|UTC\b|GMT\b|P[SD]?T\b|"
-    r"E[SD]?T\b|M[SD]T\b|CES?T\b|JST\b|KST\b|"
-    r"北京时间|Beijing(?: time)?|JZ(?: time)?)"
-)
 _TIME = re.compile(
     r"^(?:[T_ ,，、\-–—(（\[)）\]]|at\b|around\b|~|\s)*"
     r"(?:(?P<half>凌晨|早上|上午|中午|下午|晚上|晚)\s*)?"
     r"(?:(?P<hour>[0-2]?\d)[:：](?P<minute>[0-5]\d)(?:[:：](?P<second>[0-5]\d)(?:\.\d+)?)?|"
     r"(?P<hour2>[0-2]?\d)\s*[点时]\s*(?:(?P<minute2>[0-5]?\d)\s*分?|(?P<thirty>半))?"
+    r"|(?P<hour4>[0-2]?\d)h(?P<minute4>[0-5]\d)(?!\w)|(?P<hour5>[0-2]?\d)(?=\s?Uhr\b)(?:\s?Uhr)"
     r"|(?P<hour3>[01]?\d)(?=\s*[ap]\.?m\b))"
-    rf"\s*(?P<ampm>[ap]\.?m\b\.?)?\s*(?:\(?{_ZONE}\)?)?",
+    rf"\s*(?P<ampm>[ap]\.?m\b\.?)?\s*(?:\(?{ZONE}\)?)?",
     re.IGNORECASE,
 )
-
-_ZONES = {
-    "z": "UTC", "utc": "UTC", "gmt": "UTC",
-    "pt": "America/Los_Angeles", "pst": "Etc/GMT+8", "pdt": "Etc/GMT+7",
-    "et": "America/New_York", "est": "Etc/GMT+5", "edt": "Etc/GMT+4",
-    "mst": "Etc/GMT+7", "mdt": "Etc/GMT+6",
-    "cet": "Europe/Paris", "cest": "Europe/Paris", "jst": "Asia/Tokyo", "kst": "Asia/Seoul",
-    "北京时间": "Asia/Shanghai", "beijing": "Asia/Shanghai", "beijing time": "Asia/Shanghai",
-    "jz": "Europe/Paris", "jz time": "Europe/Paris",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,39 +123,7 @@ class PrintedTime:
         local = self.local
         if local is None:
             return None
-        return local.replace(tzinfo=zone(self.zone or clock)).astimezone(UTC)
-
-
-def zone(name: str | None) -> ZoneInfo | timezone:
-    """The zone of an IANA name; UTC for None and for names the system does not know."""
-    if name is None:
-        return UTC
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        return UTC
-
-
-def fixed_zone(offset: timedelta) -> str | None:
-    """The IANA name of a constant offset from UTC in whole hours (``Etc/GMT-8`` lies 8 h east), else None."""
-    hours, rest = divmod(offset, timedelta(hours=1))
-    if rest or not -12 <= hours <= 14:
-        return None
-    return "UTC" if hours == 0 else f"Etc/GMT{-hours:+d}"
-
-
-def zone_name(printed: str | None) -> str | None:
-    """The IANA name of a printed zone (``PT``, ``UTC+8``, ``Europe/Paris``), None when it is not known."""
-    if not printed:
-        return None
-    name = printed.strip().lower()
-    if name in _ZONES:
-        return _ZONES[name]
-    offset = re.fullmatch(r"(?:utc|gmt)?\s?([+-])(\d{1,2}):?(\d\d)?", name)
-    if not offset:
-        return printed if "/" in printed and zone(printed) is not UTC else None
-    span = timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0))
-    return fixed_zone(span if offset[1] == "+" else -span)
+        return local.replace(tzinfo=zone_of(self.zone or clock)).astimezone(UTC)
 
 
 def _month(name: str) -> int:
@@ -170,6 +131,13 @@ def _month(name: str) -> int:
     if letters in ("juin", "juil"):
         return 6 if letters == "juin" else 7
     return _FIRST_LETTERS.get(letters[:3]) or _MONTH_NAMES.index(letters[:3]) + 1
+
+
+def _counted(numeral: str) -> int:
+    """A Chinese numeral up to 99: 五, 十二, 二十, 三十一."""
+    tens, ten, ones = numeral.rpartition("十")
+    digits = "一二三四五六七八九"
+    return (digits.find(tens) + 1 if tens else 1) * bool(ten) * 10 + (digits.find(ones) + 1 if ones else 0)
 
 
 def _month_day(found: re.Match[str], day_first: bool) -> tuple[int, int | None, bool] | None:
@@ -182,6 +150,8 @@ def _month_day(found: re.Match[str], day_first: bool) -> tuple[int, int | None, 
         if first > 12 or groups["sep"] == "." or (day_first and second <= 12):
             first, second = second, first
         month, day = first, second
+    elif groups.get("cn_month"):
+        return _counted(groups["cn_month"]), _counted(groups["cn_day"]), False
     else:
         ambiguous = False
         name = groups.get("name")
@@ -193,13 +163,20 @@ def _month_day(found: re.Match[str], day_first: bool) -> tuple[int, int | None, 
     return month, day or None, ambiguous
 
 
+_COMPACT = re.compile(r"^[ T_-](?P<hour>[01]\d|2[0-3])(?P<minute>[0-5]\d)(?P<second>[0-5]\d)?(?!\w)")
+
+
 def _with_time(printed: PrintedTime, text: str) -> PrintedTime:
+    if text[printed.start : printed.end].strip().isdigit() and (compact := _COMPACT.match(text[printed.end :])):
+        second = int(compact["second"]) if compact["second"] else None
+        end = printed.end + compact.end()
+        return replace(printed, hour=int(compact["hour"]), minute=int(compact["minute"]), second=second, end=end)
     found = _TIME.match(text[printed.end :])
     if not found or printed.day is None:
         return printed
     groups = found.groupdict()
-    hour = int(groups["hour"] or groups["hour2"] or groups["hour3"])
-    minute_text = groups["minute"] or groups["minute2"] or ("30" if groups["thirty"] else None)
+    hour = int(next(groups[f"hour{n}"] for n in ("", "2", "3", "4", "5") if groups[f"hour{n}"]))
+    minute_text = groups["minute"] or groups["minute2"] or groups["minute4"] or ("30" if groups["thirty"] else None)
     half = (groups["ampm"] or "").lower().replace(".", "")
     afternoon = half == "pm" or groups["half"] in ("下午", "晚上", "晚") or (groups["half"] == "中午" and hour < 11)
     if afternoon and hour < 12:
@@ -208,13 +185,16 @@ def _with_time(printed: PrintedTime, text: str) -> PrintedTime:
         hour = 0
     if hour > 24:
         return printed
+    zone, end = zone_name(groups["zone"]), printed.end + found.end()
+    if groups["zone"] is None and (west := behind_utc(text[printed.start : end], text[end:], hour)):
+        zone, end = west[0], end + west[1]
     return replace(
         printed,
         hour=0 if hour == 24 else hour,
         minute=int(minute_text) if minute_text else None,
         second=int(groups["second"]) if groups["second"] else None,
-        zone=zone_name(groups["zone"]),
-        end=printed.end + found.end(),
+        zone=zone,
+        end=end,
     )
 
 
@@ -231,7 +211,8 @@ def find(text: str, *, bare: bool = False, day_first: bool = False) -> PrintedTi
     >>> find("on November 11, 2021 at 12:46pm PST").key
     '2021-11-11T12:46'
     """
-    patterns = (*_DATES, _SHORT_YEAR, _BARE) if bare else _DATES
+    short = (_SHORT_SLASH, _SHORT_YEAR) if day_first else (_SHORT_YEAR, _SHORT_SLASH)
+    patterns = (*_DATES, *short, _BARE) if bare else _DATES
     best: PrintedTime | None = None
     for pattern in patterns:
         for found in pattern.finditer(text):

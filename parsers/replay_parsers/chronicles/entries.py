@@ -14,8 +14,8 @@ from replay_parsers.chronicles.drafts import Draft, add_to, is_addition
 from replay_parsers.chronicles.markdown import Block, BlockKind, Section
 from replay_parsers.chronicles.mood import announces_plans
 from replay_parsers.chronicles.musing import is_quoted
+from replay_parsers.chronicles.passages import Passage
 from replay_parsers.chronicles.reading import read_sentence
-from replay_parsers.chronicles.structure import Passage
 from replay_parsers.records import EventKind, Role
 from replay_parsers.trainers.megatron import LoggedRecord
 
@@ -50,7 +50,8 @@ class Entry:
 
     ``label`` ends the ids of its incidents; ``group`` is the list of entries that it stands in; ``began`` are the
     beginnings of event files named in it, in UTC; ``likely`` is the time that it probably means, without zone, where
-    the print cannot be right; ``logged`` are the log records pasted into it.
+    the print cannot be right; ``logged`` are the log records pasted into it; ``spoken`` marks what
+    is said bit by bit.
     """
 
     heading: str
@@ -62,6 +63,7 @@ class Entry:
     began: tuple[datetime, ...] = ()
     likely: datetime | None = None
     logged: tuple[LoggedRecord, ...] = ()
+    spoken: bool = False
 
     @property
     def local(self) -> datetime | None:
@@ -236,6 +238,7 @@ def read_entry(
         group=passage.group,
         began=tuple(reader.began),
         logged=tuple(reader.logged),
+        spoken=passage.spoken,
     )
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from replay_parsers.chronicles.clauses import sentences
 from replay_parsers.chronicles.clock import without_launches
-from replay_parsers.chronicles.dates import zone_name
 from replay_parsers.chronicles.entries import Tally
 from replay_parsers.chronicles.markdown import BlockKind, Section
-from replay_parsers.chronicles.phrases import NUMBER, number
+from replay_parsers.chronicles.numbers import NUMBER, number
+from replay_parsers.chronicles.zones import NAMES, zone_name
 from replay_parsers.records import BatchStage
 
 _BATCH = re.compile(
@@ -19,17 +19,24 @@ _BATCH = re.compile(
     re.IGNORECASE,
 )
 _BATCH_OF_TEST = re.compile(r"\bB(?:SZ|S)\s*=\s*(?:\d+\s*\*\s*\d+\s*=\s*)?(?P<n>\d+)", re.IGNORECASE)
-_RATE = re.compile(r"(?P<n>\d+(?:\.\d+)?)\s*(?:s|sec|seconds)\s*/\s*(?:iter\w*|step|it)\b", re.IGNORECASE)
+_RATE = re.compile(
+    r"(?P<n>\d{1,6}(?:\.\d{1,6})?)\s?(?:s|sec|seconds)\s?(?:/|per|a|an)\s?(?:iter\w*|step|it)\b"
+    r"|\b(?:an? |one |each |every |per )?(?:steps?|iterations?)\s(?:takes?|took|lasts?|lasted|needs?)\s"
+    r"(?:about |around |roughly |approximately |~ ?)?(?P<m>\d{1,6}(?:\.\d{1,6})?)\s?(?:s|sec|seconds)\b",
+    re.IGNORECASE,
+)
 _PARAMETERS = re.compile(r"(?<![\w.])(?P<n>\d+(?:\.\d+)?)\s?(?P<unit>[BbTM])\b")
 _NODES = re.compile(r"\b(?P<n>\d+)\s*(?:nodes|台|节点)", re.IGNORECASE)
 _SETTING = re.compile(r"^(?P<name>[A-Za-z][\w ()./-]{1,40}?)\s*(?:[:：=]|@)\s*(?P<value>\S.*)$")
+_PLACE = rf"UTC\s?[+-]\d{{1,2}}(?::\d\d)?|[A-Z][A-Za-z]+/[A-Z]\w+|{NAMES}"
 _CLOCK = re.compile(
-    r"\b(?i:all )?(?i:dates?|times?(?:stamps?)?)\b[^.;]{0,40}?\b(?:in|are|"
-    r"is)\s(?:all\s)?(?:in\s)?(?P<zone>UTC\s?[+-]\d{1,2}(?::\d\d)?|[A-Z][A-Za-z]+/[A-Z]\w+|UTC|GMT|"
-    r"[PEMC][SD]?T|CES?T|JST|KST|Beijing(?: time)?)\b"
+    rf"\b(?i:all )?(?i:dates?|times?(?:stamps?)?)\b[^.;]{{0,40}}?(?:\b(?:in|are|is)\s(?:all\s)?(?:in\s)?|[:：=]\s?)"
+    rf"(?:the )?(?P<zone>{_PLACE})\b"
+    # "All times UTC", but no "time PT-3 failed".
+    rf"|\b(?i:all )(?i:dates?|times?(?:stamps?)?)\s(?P<all>{_PLACE})\b"
     r"|时间[^。；]{0,10}(?P<zh>北京时间|UTC)"
-    r"|(?i:\b(?:time\s?zone|tz|clock|cluster|site)\b)[^.;]{0,40}?(?P<place>UTC\s?[+-]\d{1,2}(?::\d\d)?|"
-    r"[A-Z][A-Za-z]+/[A-Z]\w+)"
+    rf"|(?i:\b(?:time\s?zone|tz)\b)[^.;]{{0,40}}?(?P<named>{_PLACE})\b"
+    r"|(?i:\b(?:clock|cluster|site)\b)[^.;]{0,40}?(?P<place>UTC\s?[+-]\d{1,2}(?::\d\d)?|[A-Z][A-Za-z]+/[A-Z]\w+)"
 )
 _SCALE = {"M": 1e6, "B": 1e9, "T": 1e12}
 
@@ -69,7 +76,8 @@ def run_facts(sections: Iterable[Section], title: str, tally: Tally) -> Facts:
             if block.kind is BlockKind.CODE:
                 tally.count("line of other code", sum(1 for line in block.raw if line.strip()))
                 continue
-            for printed in sentences(block.text):
+            text = block.text.strip("| ").replace(" | ", ": ") if block.kind is BlockKind.TABLE else block.text
+            for printed in sentences(text):
                 known, sentence = False, without_launches(printed).strip(" :：,，")
                 if found := _BATCH.search(sentence):
                     batch, known = int(number(found["n"]) or 0) or batch, True
@@ -78,10 +86,10 @@ def run_facts(sections: Iterable[Section], title: str, tally: Tally) -> Facts:
                 if found := _NODES.search(sentence):
                     nodes, known = nodes or int(found["n"]), True
                 if found := _RATE.search(sentence):
-                    rates.setdefault(tested, float(found["n"]))
+                    rates.setdefault(tested, float(found["n"] or found["m"]))
                     known = True
                 if (found := _CLOCK.search(sentence)) and (
-                    zone := zone_name(found["zone"] or found["zh"] or found["place"])
+                    zone := zone_name(next(place for place in found.groups() if place))
                 ):
                     clock, known = clock or zone, True
                 if (found := _SETTING.match(sentence)) and len(metadata) < 100:
@@ -89,7 +97,7 @@ def run_facts(sections: Iterable[Section], title: str, tally: Tally) -> Facts:
                     known = True
                 tally.sentence(printed, block.line, understood=known)
     if found := _CLOCK.search(title):
-        clock = clock or zone_name(found["zone"] or found["zh"] or found["place"])
+        clock = clock or zone_name(next(place for place in found.groups() if place))
     size = _PARAMETERS.search(title)
     return Facts(
         batch=batch,

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from replay_parsers.chronicles import clock
 from replay_parsers.chronicles.consistency import Doubt
+from replay_parsers.chronicles.dating import Order
 from replay_parsers.chronicles.drafts import Draft
 from replay_parsers.chronicles.entries import Entry
 from replay_parsers.chronicles.grouping import MOVES
@@ -95,3 +96,25 @@ def _flag_finding(name: str, source: str, incident: Incident, flag: Draft, word:
         ),
         incident=incident.name,
     )
+
+
+def notation_finding(name: str, source: str, order: Order, entries: Sequence[Entry]) -> list[Finding]:
+    """That nothing in a book tells whether its dates begin with the day or the month, if nothing does."""
+    first = next((entry for entry in entries if entry.printed is not None and entry.printed.ambiguous), None)
+    if first is None or not order.example:
+        return []
+    day, month = (int(part) for part in order.example.rsplit(None, 1)[-1].split("/")[:2])
+    return [
+        Finding(
+            run=name,
+            check="date_notation",
+            source=source,
+            locator=f"§ {first.heading}",
+            readings=(f"{order.example}: day {day} of month {month}", f"{order.example}: month {day}, day {month}"),
+            likely=None,
+            reasons=(
+                "no date of the book has a number above 12, and its entries follow each other in time either way; "
+                "they were read with the month first: write the dates as 2024-05-31 to make sure"
+            ),
+        )
+    ]

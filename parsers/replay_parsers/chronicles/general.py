@@ -8,7 +8,7 @@ instead of them.  What is not understood is left over and counted, sentence by s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from replay_parsers.chronicles import dates, structure
 from replay_parsers.chronicles.beginnings import at_start
@@ -16,6 +16,8 @@ from replay_parsers.chronicles.book import Style, assemble
 from replay_parsers.chronicles.clauses import sentences
 from replay_parsers.chronicles.encoding import read_document
 from replay_parsers.chronicles.markdown import BlockKind, Document, Section, walk
+from replay_parsers.chronicles.passages import Passage
+from replay_parsers.chronicles.reading import read_sentence
 from replay_parsers.parser import Parser, Request, Sample
 from replay_parsers.records import Records
 
@@ -41,8 +43,10 @@ def recognise(sample: Sample) -> float:
     headed = sum(1 for section in document.sections if section.level and at_start(section.heading, bare=True))
     # A program's log also begins its lines with times, but to the second, and has no headings.
     by_program = sum(passage.printed is not None and passage.printed.second is not None for passage in dated)
-    if by_program * 2 > len(dated) and not headed:
+    if by_program * 2 > len(dated) and not headed and not (headings and _tells_deeds(dated)):
         return 0.0
+    if sum(passage.spoken for passage in dated) >= _MESSAGES:
+        return 0.5
     if headed >= 2:
         return 0.6
     if len(dated) >= 2 and (
@@ -59,6 +63,20 @@ def recognise(sample: Sample) -> float:
     ):
         return 0.4
     return 0.35 if sum(1 for passage in outline.passages if passage.printed is None) >= 2 else 0.0
+
+
+_MESSAGES = 4
+_LINES = 40
+
+
+def _tells_deeds(passages: Sequence[Passage]) -> bool:
+    """Whether half of the first entries tell something that happened, as a program's lines seldom do."""
+    texts = [passage.blocks[0] for passage in passages[:_LINES] if passage.blocks]
+    told = sum(bool(read_sentence(block.text[:300], line=block.line)) for block in texts)
+    return len(texts) >= _FEW and told * 2 >= len(texts)
+
+
+_FEW = 3
 
 
 def read(request: Request) -> Iterator[Records]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -14,6 +15,9 @@ K = EventKind
 MOVES = frozenset({K.RESTART, K.ROLLBACK})
 HARDWARE = frozenset({K.NODE_FAILURE, K.GPU_FAILURE, K.NETWORK_FAILURE, K.STORAGE_FAILURE, K.MEMORY_ERROR})
 _MISTAKE = frozenset({K.CONFIG_BUG, K.SOFTWARE_BUG, K.OPERATOR_ERROR})
+
+
+_AGAIN = re.compile(r"\bre-?(?:start|run|train|init)|\bagain\b|\banew\b|\bover\b|重新|再", re.IGNORECASE)
 
 
 def groups(entry: Entry, launcher: timedelta | None) -> list[list[Draft]]:
@@ -112,6 +116,8 @@ def _with_launch(drafts: list[Draft], part: Part, launcher: timedelta | None) ->
     if any(draft.kind is K.START for draft in drafts):
         # A heading that says that training starts also says "start training": that is no restart.
         drafts = [draft for draft in drafts if draft.kind is not K.RESTART or draft.step is not None]
+        # Nor is "from scratch" there, unless it says that it was done again.
+        drafts = [draft for draft in drafts if draft.kind is not K.RESTART_FROM_SCRATCH or _AGAIN.search(draft.quote)]
     if part.launch is None:
         return drafts
     at = part.launch.utc(launcher) if launcher is not None else None
@@ -140,6 +146,8 @@ def _by_cause(drafts: list[Draft]) -> list[list[Draft]]:
     headed = [draft for draft in causes if draft.heading][:1]
     rest = [draft for draft in causes if not draft.heading]
     families = list(dict.fromkeys(_family(draft.kind) for draft in (*headed, *rest)))
+    if set(families) == {"mistake", "data"} and len({draft.line for draft in causes}) == 1:
+        return [drafts]  # a bug of the loader that gave bad data is one thing
     if len(families) < 2 or families == ["data"]:
         return [drafts]
     # By paragraph where each tells one cause, else by sentence.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -149,8 +150,15 @@ def _saved_before(drafts: list[Draft]) -> list[Draft]:
     return filled
 
 
+_STARTED = re.compile(
+    r"^\W*(?:training |(?:the )?run )?start(?:ed|ing|s)? (?:from|at) (?:step|iteration) 0\b", re.IGNORECASE
+)
+
+
 def _as_move(draft: Draft, damage: bool, tried: set[int], reached: int | None) -> Draft:
     if draft.kind in MOVES and draft.step == 0:
+        if draft.kind is K.RESTART and _STARTED.search(draft.quote):
+            return replace(draft, kind=K.START)
         return replace(draft, kind=K.RESTART_FROM_SCRATCH, step=None)
     if draft.kind not in MOVES or draft.step is None:
         told = draft.detail.get("checkpoint") or draft.lost_steps

@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from replay_parsers.chronicles.others import is_of_others, without_comparison
 from replay_parsers.chronicles.words.term import any_of
 
 _I = re.IGNORECASE
@@ -19,12 +20,13 @@ _I = re.IGNORECASE
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Of one clause: ``done`` is the part that can tell a deed or what came of it, ``seen`` the part that can tell a
-    symptom or a cause.  Empty where the clause tells none."""
+    """Of one clause: ``done`` is the part that can tell a deed, ``seen`` the part that can tell a symptom or a cause,
+    ``came`` the part that can tell what came of it.  Empty where the clause tells none."""
 
     clause: str
     done: str
     seen: str
+    came: str = ""
 
 
 # A verb that says that something was done; what follows "we should" or "to" has none.
@@ -160,31 +162,15 @@ _ABSENT = re.compile(
     rf"[^，。；,;]{{0,6}}?{_TROUBLE_ZH}[^，。；,;]*",
     _I,
 )
+_NONE_OF = re.compile(
+    r"\b(?:no|without|neither|nor|zero)\b(?: \w{1,12}){0,3}? (?:crash\w*|hangs?|spikes?|failures?|faults?|errors?|"
+    r"nans?|ooms?|"
+    r"outages?|incidents?|divergences?|instabilit\w+|overflows?)\b",
+    _I,
+)
 _NOT_SEEN = re.compile(
     r"\b(?:(?:would|could|might|should)(?: not|n't)? (?:also |probably |surely |then )?have\b|"
     r"(?:could|might|may)(?: not)? (?:also |again |then )?(?:explode|spike|diverge|crash|blow|hang|fail)).*",
-    _I,
-)
-# Runs of others: their papers, their teams, models that are not the book's own.
-_OTHERS = re.compile(
-    r"\b(?:the |an |some )?(?:(?:previous|other|another|former|old|different|(?-i:[A-Z])[\w.-]+) (?:team|group|"
-    r"project|lab|"
-    r"generation|company)|(?:team|people|authors|folks)"
-    r" (?:that|who|which|behind|at|from)|authors|last (?:year|month)'s \w+)\b"
-    r"|\b(?:in|per|from|according to) (?:the|their|that) (?:[\w-]+ ){0,2}?(?:paper|report|logbook|chronicles?|blog)\b"
-    r"|论文|别的团队|其他团队|他们",
-    _I,
-)
-_MODEL = re.compile(
-    r"^\W*(?:(?:in|for|at|on|also|and|but|the|both|even|only)\s){0,3}(?P<name>[A-Z][A-Za-z]{1,20}(?:[- ]?\d(?:\.\d)?)?"
-    r"[- ]\d{1,4}(?:\.\d)?[BMT]\b|PaLM|OPT|BLOOM|GLM|Llama(?: ?\d)?|GPT-?\d|Gopher|Chinchilla|Megatron-Turing|DeepSeek|"
-    r"Falcon|Qwen|Mistral|Marin|OLMo)(?:'s)?\b(?!\s?[:：])",
-)
-# "Unlike OPT we ..." tells of us.
-_COMPARED = re.compile(
-    r"\b(?:unlike|in contrast to|contrary to|as (?:in|with|for)|like|similar to|compared (?:to|with))"
-    r"\s(?:the\s)?[A-Z][\w.-]{1,30}(?: \d{1,4}B)?,?\s(?=we\b|our\b|i\b)"
-    r"|^\W*(?:instead of|rather than)\b[^,;]{0,80}?(?:,\s|\s(?=we\b|i\b))",
     _I,
 )
 
@@ -223,13 +209,13 @@ def told(
     parts: list[Told] = []
     governed, supposed = False, False
     for piece in pieces:
-        clause = _COMPARED.sub("", piece)
+        clause = without_comparison(piece)
         supposed = supposed or _CONDITION.match(clause) is not None
         if supposed:
             # What hangs on an "if" ends where the next thing is announced: "had we clipped, it would run: NaN at 900".
             parts.append(_supposed(piece, clause))
             continue
-        if _of_others(clause, own):
+        if is_of_others(clause, own):
             parts.append(Told(piece, "", ""))
             continue
         if asked or (question and piece is pieces[-1]):
@@ -239,26 +225,27 @@ def told(
         if planned:
             # "Set", "put" and "cut" stand among plans as what is to be done.
             past = _OWN_PAST.match(clause) and not re.match(r"\W*(?:set|put|cut)\b", clause, _I)
-            parts.append(Told(piece, clause if past else "", _seen(clause)))
+            kept = clause if past else ""
+            parts.append(Told(piece, kept, _seen(clause), kept))
             continue
         if governed and not _OWN_PAST.search(clause) and not _after_semicolon(piece, sentence):
             parts.append(Told(piece, "", _seen(clause)))
             continue
         if heading:
-            parts.append(Told(piece, clause, _seen(clause)))
+            parts.append(Told(piece, clause, _seen(clause), clause))
             continue
         done, governed = _done(clause, _MEANT_WHERE_ANNOUNCED if announced else _MEANT)
         cut = _CONDITION_ZH.search(done)
         within = _IF_WITHIN.search(done)
         if cut is not None:
             done, supposed = done[: cut.start()], True
-            parts.append(Told(piece, done, _seen(clause[: cut.start()])))
+            parts.append(Told(piece, done, _seen(clause[: cut.start()]), done))
         elif within is not None:
             head = done[: within.start()]
             kept = head if _PAST.search(head) else ""
-            parts.append(Told(piece, kept, _seen(clause if within[0].lower() == "unless" else kept)))
+            parts.append(Told(piece, kept, _seen(clause if within[0].lower() == "unless" else kept), kept))
         else:
-            parts.append(Told(piece, done, _seen(clause)))
+            parts.append(Told(piece, done, _seen(clause), clause))
     return parts
 
 
@@ -268,7 +255,7 @@ def _after_semicolon(piece: str, sentence: str) -> bool:
 
 def _supposed(piece: str, clause: str) -> Told:
     _, colon, rest = clause.partition(": ")
-    return Told(piece, rest, _seen(rest)) if colon else Told(piece, "", "")
+    return Told(piece, rest, _seen(rest), rest) if colon else Told(piece, "", "")
 
 
 def _done(clause: str, meant_by: re.Pattern[str]) -> tuple[str, bool]:
@@ -286,13 +273,4 @@ def _done(clause: str, meant_by: re.Pattern[str]) -> tuple[str, bool]:
 
 
 def _seen(clause: str) -> str:
-    return _NOT_SEEN.sub("", _ABSENT.sub("", clause))
-
-
-def _of_others(clause: str, own: str) -> bool:
-    if _OTHERS.search(clause) and not re.search(r"\b(?:we|our|us)\b|我们", clause, _I):
-        return True
-    if not own:
-        return False
-    named = _MODEL.match(clause)
-    return named is not None and named["name"].split("-")[0].lower() not in own.lower()
+    return _NOT_SEEN.sub("", _NONE_OF.sub("", _ABSENT.sub("", clause)))

@@ -72,6 +72,12 @@ _CHECKPOINT = re.compile(
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(rf"\b(?:from|the|to)\s(?P<n>{NUMBER})\s(?:checkpoint|ckpt)\b", re.IGNORECASE)
+_RESTORED = re.compile(
+    rf"\brestor(?:ed|ing) (?:from )?(?:the )?(?:(?:checkpoint|ckpt|state)(?: (?:of|at|from))? )?(?:the )?(?:step |"
+    rf"iteration )?"
+    rf"(?P<n>{NUMBER})(?!\s?(?:nodes|gpus|%|h\b|hours))",
+    re.IGNORECASE,
+)
 _BEFORE_RESTART = re.compile(
     r"\bcheckpoint (?:iteration )?before (?:the )?(?:re-?start|resum|(?P<switch>switch|"
     r"change))\w*\b.{0,60}?(?::|\bwas\b|\bis\b)\s{0,3}`?(?:global_step)?(?P<n>\d{1,12})\b",
@@ -110,6 +116,8 @@ def target(text: str) -> int | None:
         return step
     if checkpoint := _CHECKPOINT.search(text):
         return whole(checkpoint["n"])
+    if (restored := _RESTORED.search(text)) and (step := whole(restored["n"])) is not None and step >= 100:
+        return step
     return effective_step(text, loaded=True)
 
 

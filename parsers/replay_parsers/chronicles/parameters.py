@@ -130,7 +130,7 @@ PARAMETERS: tuple[Parameter, ...] = (
     _parameter(
         "batch_size",
         K.BATCH_SIZE_CHANGE,
-        r"\b(?:global[ _-])?batch[ _-]?size\b|\bGBS\b|\bBSZ\b",
+        r"\b(?:global[ _-])?batch[ _-]?size\b|\bGBS\b|\bBSZ\b|\b(?:larger|bigger|smaller) batch(?:es)?\b",
         r"批大小|批量大小|batch..2..大小",
         options="global-batch-size batch-size gbs bsz",
         unit="sample",

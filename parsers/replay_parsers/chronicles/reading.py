@@ -183,13 +183,13 @@ def _is_set(flag: Flag, clause: str) -> bool:
 
 def _terms(part: Told) -> list[Term]:
     """The terms that a clause tells, in the order of its words."""
-    done, seen, whole_clause = (_bare(text) for text in (part.done, part.seen, part.clause))
+    done, seen, came, all_of_it = (_bare(text) for text in (part.done, part.seen, part.came, part.clause))
     told: list[tuple[int, Term]] = []
     hidden: set[EventKind] = set()
-    for text, terms in ((seen, _OBSERVED), (done, ACTIONS), (whole_clause if done or seen else "", OUTCOMES)):
+    for text, terms in ((seen, _OBSERVED), (done, ACTIONS), (came, OUTCOMES)):
         for term in terms:
             # That nothing was done is said by what takes deeds away.
-            if found := term.found(whole_clause if term.kind is K.WAIT and (done or seen) else text):
+            if found := term.found(all_of_it if term.kind is K.WAIT and (done or seen) else text):
                 told.append((found.start(), term))
                 hidden |= term.hides
     told = [(start, term) for start, term in told if term.kind not in hidden]

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from replay_parsers.chronicles import dates
+from replay_parsers.chronicles import dates, relative, transcripts
 from replay_parsers.chronicles.beginnings import at_start, is_labelled
 from replay_parsers.chronicles.dates import PrintedTime
+from replay_parsers.chronicles.dating import Order, order, with_years
 from replay_parsers.chronicles.markdown import Block, BlockKind, Document, Section
+from replay_parsers.chronicles.passages import Passage
 from replay_parsers.chronicles.tables import dated_row
 
 _EXPERIMENT = re.compile(
@@ -27,27 +29,12 @@ _PUNCTUATION = r"[\s\W_]*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
-    """One entry's text: ``heading`` as printed (its locator), ``title`` what it says beside the date, ``label`` the
-    end of the incident's id, ``group`` the list that it stands in (entries of one list follow each other in time),
-    ``blocks`` what stands below."""
-
-    heading: str
-    title: str
-    label: str
-    line: int
-    printed: PrintedTime | None
-    group: int = 0
-    blocks: tuple[Block, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
     """The entries of a document in their order, and the sections that belong to none."""
 
     passages: tuple[Passage, ...]
     others: tuple[Section, ...]
-    day_first: bool = False
+    order: Order = field(default_factory=Order)
 
 
 def slug(heading: str) -> str:
@@ -74,18 +61,34 @@ def outline(
     ``undated`` says which sections without a date are entries too; ``bullets`` also takes bullets, paragraphs and
     table rows that begin with a date or, under a dated heading, with a time.
     """
-    day_first = _day_first(document)
-    finder = _Finder(undated=undated, bullets=bullets, day_first=day_first, title=_title(document))
+    notation = order(document)
+    finder = _Finder(
+        undated=undated,
+        bullets=bullets,
+        day_first=notation.day_first,
+        title=_title(document),
+        spoken=bullets and transcripts.is_transcript(document),
+    )
     for section in document.sections:
         finder.section(section)
-    if bullets and not finder.passages and (whole := _whole(document)):
-        return Outline(passages=(whole,), others=(), day_first=day_first)
-    passages = _with_years(finder.passages, document)
-    return Outline(passages=tuple(passages), others=tuple(finder.others), day_first=day_first)
+    if (
+        bullets
+        and (day := _day_of(document))
+        and (not finder.passages or _counts_from_a_moment(document, finder.passages))
+    ):
+        return Outline(passages=tuple(relative.passages(document, *day)), others=(), order=notation)
+    passages = with_years(finder.finished(), document)
+    return Outline(passages=tuple(passages), others=tuple(finder.others), order=notation)
 
 
-def _whole(document: Document) -> Passage | None:
-    """A book of one day: a date in the title or in a line "Date: ..." dates all that stands in it."""
+def _counts_from_a_moment(document: Document, passages: Sequence[Passage]) -> bool:
+    """Whether a book of one day counts its times from a moment, rather than keeping a diary."""
+    days = {passage.printed.key[:10] for passage in passages if passage.printed is not None}
+    return len(days) <= 2 and relative.is_told_from_a_moment(document)
+
+
+def _day_of(document: Document) -> tuple[Section, PrintedTime] | None:
+    """The title and the date of a book of one day: a date in the title or in a line "Date: ..." dates all of it."""
     title = next((section for section in document.sections if section.level), None)
     lines = [block.text for section in document.sections for block in section.blocks[:3]]
     labelled = (at_start(text, bare=True) for text in lines[:12] if is_labelled(text))
@@ -94,17 +97,7 @@ def _whole(document: Document) -> Passage | None:
         printed = dates.find(title.heading)
     if title is None or printed is None or printed.day is None or printed.year is None:
         return None
-    blocks = [
-        replace(block, text=block.text[clock[3] :].lstrip(" -–—:："))
-        if (clock := dates.time_at_start(block.text))
-        else block
-        for section in document.sections
-        for block in section.blocks
-        if not is_labelled(block.text)
-    ]
-    return Passage(
-        heading=title.heading, title="", label=printed.key, line=title.line, printed=printed, blocks=tuple(blocks)
-    )
+    return title, printed
 
 
 def _title(document: Document) -> Section | None:
@@ -116,16 +109,6 @@ def _title(document: Document) -> Section | None:
     return top[0] if len(top) == 1 and top[0] is headed[0] and deeper else None
 
 
-def _day_first(document: Document) -> bool:
-    """Whether dates such as 13/04/2021 show that the book puts the day first."""
-    votes = 0
-    for section in document.sections:
-        for text in (section.heading, *(block.text[:40] for block in section.blocks)):
-            for first, second in re.findall(r"(?<!\d)(\d{1,2})/(\d{1,2})/20\d\d", text[:200]):
-                votes += (int(first) > 12) - (int(second) > 12)
-    return votes > 0
-
-
 @dataclass(slots=True, kw_only=True)
 class _Finder:
     """One pass over the sections: the open entry, and the day that timed bullets belong to."""
@@ -134,12 +117,18 @@ class _Finder:
     bullets: bool
     day_first: bool
     title: Section | None = None
+    spoken: bool = False
     passages: list[Passage] = field(default_factory=list)
     others: list[Section] = field(default_factory=list)
     _sections: int = 0
     _level: int = 0
     _open: bool = False
     _day: PrintedTime | None = None
+    _texts: list[list[Block]] = field(default_factory=list)
+
+    def finished(self) -> list[Passage]:
+        """The passages with what stands below them."""
+        return [replace(passage, blocks=tuple(text)) for passage, text in zip(self.passages, self._texts, strict=True)]
 
     def section(self, section: Section) -> None:
         self._sections += 1
@@ -187,15 +176,20 @@ class _Finder:
     def _begin(self, heading: str, title: str, label: str, line: int, printed: PrintedTime | None, level: int) -> None:
         # Headings of one level are one list, bullets and rows of one section another.
         group = -level if level else self._sections
-        passage = Passage(heading=heading, title=title, label=label, line=line, printed=printed, group=group)
+        spoken = self.spoken and not level and printed is not None and printed.hour is not None
+        passage = Passage(
+            heading=heading, title=title, label=label, line=line, printed=printed, group=group, spoken=spoken
+        )
         self.passages.append(passage)
+        self._texts.append([])
         self._open = True
         if level:
             self._level = level
+        if level or (self.spoken and not title and printed is not None and printed.hour is None):
             self._day = printed if printed is not None and printed.day is not None else None
 
     def _extend(self, blocks: Iterable[Block]) -> None:
-        self.passages[-1] = replace(self.passages[-1], blocks=(*self.passages[-1].blocks, *blocks))
+        self._texts[-1].extend(blocks)
 
     def _blocks(self, blocks: Sequence[Block]) -> None:
         for block in blocks:
@@ -205,7 +199,10 @@ class _Finder:
             if printed is not None:
                 heading = block.text if len(block.text) <= 80 else block.text[:77] + "..."
                 title = _without(block.text, printed)
+                day = self._day
                 self._begin(heading, "", printed.key, block.line, printed, 0)
+                if title and printed.hour is None:
+                    self._day = day
                 self._extend([replace(block, text=title)] if title else [])
             elif self._open:
                 self._extend([block])
@@ -239,10 +236,12 @@ class _Finder:
         """A time of day at the beginning of ``text``, on the day of the entry's heading."""
         if self._day is None:
             return None
-        found = dates.time_at_start(text)
+        shift = transcripts.speaker(text) if self.spoken else 0
+        found = dates.time_at_start(text[shift:])
         if found is None:
             return None
         hour, minute, second, end, zone = found
+        end += shift
         printed = replace(
             self._day, hour=hour, minute=minute, second=second, start=0, end=end, zone=zone or self._day.zone
         )
@@ -262,38 +261,23 @@ _WEEKDAY = re.compile(
     r"(?:(?:day|week|d|w)\s?\d{1,4}[\W_]*)?(?:\w{3,6}day|mon|tue|wed|thu|fri|sat|sun|(?:周|星期).)[\W_]*", re.IGNORECASE
 )
 # The end of a span of time: "10:05–11:30 maintenance", and a weekday behind the date.
-_UNTIL = re.compile(r"^\s?[-–—~]\s?\d{1,2}[:：]\d\d\b|^\s?\((?:mon|tue|wed|thu|fri|sat|sun)\w{0,6}\)", re.IGNORECASE)
+_STANDSTILL = re.compile(r"\b(?:down(?:time)?|outage|maintenance|offline|unavailable)\b|停机|维护", re.IGNORECASE)
+_UNTIL = re.compile(
+    r"^\s?[-–—~]\s?(?P<hour>\d{1,2})[:：](?P<minute>\d\d)\b|^\s?\((?:mon|tue|wed|thu|fri|sat|sun)\w{0,6}\)",
+    re.IGNORECASE,
+)
 
 
 def _without(text: str, printed: PrintedTime) -> str:
     """``text`` without the printed time and the punctuation around it."""
     ahead = text[: printed.start].strip(" #*_[(-–—")
-    behind = _UNTIL.sub("", text[printed.end :])
+    until = _UNTIL.match(text[printed.end :])
+    behind = text[printed.end + (until.end() if until else 0) :]
+    if until and until["hour"] and printed.hour is not None and _STANDSTILL.search(behind):
+        # "01:20-03:00 down: ..." tells how long in its own way.
+        lasted = (int(until["hour"]) * 60 + int(until["minute"]) - printed.hour * 60 - (printed.minute or 0)) % (
+            24 * 60
+        )
+        behind += f"\nDowntime {lasted} min"
     rest = behind if not ahead or _WEEKDAY.fullmatch(ahead) else f"{ahead} {behind}"
     return rest.lstrip(" -–—:：|)]】*_,，").rstrip(" |")
-
-
-def _with_years(passages: list[Passage], document: Document) -> list[Passage]:
-    """Give dates without a year that of the entry before, or the next one where the months begin anew."""
-    years = [passage.printed.year for passage in passages if passage.printed is not None and passage.printed.year]
-    first = years[0] if years else _mentioned_year(document)
-    filled: list[Passage] = []
-    year, month = first, 0
-    for passage in passages:
-        printed = passage.printed
-        if printed is not None and printed.year is None and year is not None:
-            year += 1 if month - printed.month > 6 else 0
-            printed = replace(printed, year=year)
-            passage = replace(passage, printed=printed, label=printed.key)
-        if printed is not None and printed.year is not None:
-            year, month = printed.year, printed.month
-        filled.append(passage)
-    return filled
-
-
-def _mentioned_year(document: Document) -> int | None:
-    for section in document.sections:
-        for text in (section.heading, *(block.text[:200] for block in section.blocks[:20])):
-            if found := re.search(r"(?<![\w.])(20[12]\d)(?![\d.]\d|[A-Za-z_\d])", text):
-                return int(found[1])
-    return None

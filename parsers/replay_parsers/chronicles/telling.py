@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from replay_parsers.chronicles import dates
+from replay_parsers.chronicles import zones
 from replay_parsers.chronicles.drafts import Draft
 from replay_parsers.chronicles.entries import Entry
 from replay_parsers.chronicles.grouping import MOVES
@@ -121,4 +121,4 @@ def when(entry: Entry, clock: str | None) -> _When:
     known = entry.printed.zone or clock
     if known is None:
         return local.replace(tzinfo=UTC), TimePrecision.DAY
-    return local.replace(tzinfo=dates.zone(known)).astimezone(UTC), precision
+    return local.replace(tzinfo=zones.zone(known)).astimezone(UTC), precision

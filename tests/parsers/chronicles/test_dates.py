@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from replay_parsers.chronicles import dates
+from replay_parsers.chronicles import dates, zones
 from replay_parsers.records import TimePrecision
 
 
@@ -92,4 +92,4 @@ def test_precision_is_that_of_the_print() -> None:
     ],
 )
 def test_zones_by_name(printed: str, name: str | None) -> None:
-    assert dates.zone_name(printed) == name
+    assert zones.zone_name(printed) == name

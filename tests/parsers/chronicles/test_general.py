@@ -296,6 +296,7 @@ def test_a_diary_in_prose() -> None:
         ("2025-02-03", K.NODE_REPLACEMENT, 41000),
         ("2025-02-03", K.ROLLBACK, 41000),
         ("2025-02-11", K.DATA_CHANGE, 60000),
+        ("2025-02-15", K.END, None),
     ]
 
 

@@ -14,6 +14,9 @@ ACTIONS: tuple[Term, ...] = (
         r"^\W*(?:the |our |main |final )*(?:run|job|pre-?training)\b..40.."
         r"\b(?:finished|completed?|concluded|ended|done)\b"
         r"(?! (?:validation|eval\w*|loading|the|its|check\w*))",
+        r"^\W*(?:we )?(?:finished|completed|ended|done)\b\W{0,3}(?:(?:at|after|with|in all)\W)?(?:(?:step|"
+        r"iteration) )?\d[\d,.]*k?"
+        r"(?: (?:steps|iterations))?\W*$",
         r"训练(?:结束|完成|完毕)",
         unless=(r"\bonce the\b|\bwhen\b|\buntil\b|\bto finish\b|\bthe training finished the\b",),
     ),
@@ -27,6 +30,8 @@ ACTIONS: tuple[Term, ...] = (
         r"began|launched|kicked off)\b|"
         r"^\W*started (?:the )?run\b",
         r"^\W*started from (?:iteration|step) 0\b",
+        r"^\W*(?:start|beginning) of (?:the )?(?:training|run|pre-?training)\b|^\W*(?:start|launch(?:ed)?)(?=\W*(?:$|"
+        r"[,(]))",
         r"^\W*launch(?:ed)?\W*$|\bkicked off (?:the )?(?:main |full )?(?:training|run)\b",
         r"\b(?:launch|start|began|begin|kick)\w*(?: off)? (?:\w+ ){0,3}(?:experiment|run|lineage)\b(?!s)",
         r"^\W*(?:开始训练|训练开始|正式开始训练|启动训练|正式开训|开训)\W*$",

@@ -9,7 +9,10 @@ OUTCOMES: tuple[Term, ...] = (
     term(
         K.RECURRED,
         r"\b(?:hit|hits|hitting|got|same) the same (?:issue|problem|error|glitch)\b|"
-        r"\b(?:happened|happens) again\b|\bsame (?:thing|story) again\b|"
+        r"\bsame (?:thing|issue|problem|spike|trouble|behaviou?r|picture) (?:was )?(?:happened|occurr?ed|appeared|"
+        r"came|seen|"
+        r"showed)\b|"
+        r"\b(?:happened|happens) (?:again|once more|anew)\b|\bsame (?:thing|story) again\b|"
         r"\bcame back\b"
         r"(?! (?:down|by itself|on its own|to (?:normal|where|its|the)|up|online|after))|\bre-?occurr?ed\b",
         r"\bis still there\b|\bgot the same repeat\b",

@@ -47,6 +47,7 @@ SYMPTOMS: tuple[Term, ...] = (
         K.LOSS_EXPLOSION,
         rf"\bloss(?:es)?\b..30..{_BLEW}",
         rf"{_BLEW}..15..\bloss",
+        r"^\W*(?:it |the (?:run|training|model) )?(?:explod(?:ed|es)|blew up|blows up)\b",
         r"loss..16..(?:爆炸|炸)",
         r"损失..6..(?:爆炸|炸)",
         unless=(r"\b(?:grad|gradient)\b..12..\b(?:explo)", r"\b(?:no|without|avoid|prevent)\b..15..\bexplo"),
@@ -90,6 +91,8 @@ SYMPTOMS: tuple[Term, ...] = (
         rf"\b(?:loss|perplexity|ppl)\b..45..{_ROSE}",
         rf"{_ROSE}..20..\bloss\b",
         r"\bloss\b..30..\bdrastic (?:change|shift|rise)",
+        r"\bloss\b..12..\b(?:left|leaves|leaving|departs? from|departed from|off) (?:its|the|from its) trend",
+        r"\bloss\b..6..\b(?:doubled|tripled|quadrupled)\b",
         r"\bloss\b..20..\b(?:went|rose|climbed|increased|going|goes|rises|climbs) (?:\w+ )?(?:up )?from\b",
         r"^\W*(?:an? |another |huge |big |small |first |second |the |there was |we (?:had|saw|hit|"
         r"registered|see) )*"
