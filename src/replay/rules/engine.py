@@ -149,7 +149,7 @@ class Watch:
                             signal=signal,
                             reason=_why_not(tracker, cleaner),
                             points=cleaner.kept,
-                            needs=tracker.needs,
+                            needs=tracker.needs if cleaner.kept else 0,
                         )
                     )
         return list(dict.fromkeys(checked)), list(dict.fromkeys(unchecked))
