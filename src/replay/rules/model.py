@@ -150,8 +150,8 @@ class Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unchecked:
-    """What a rule could not look at, and why: of its signal there were ``points`` measurements, and it ``needs`` more,
-    or more usable ones (0 where there are none at all)."""
+    """What a rule could not look at, and why: of its signal there were ``points`` measurements, and at least ``needs``
+    usable ones are called for (0 where there are none at all)."""
 
     rule: str
     signal: str
