@@ -1,16 +1,16 @@
 """How well the raw chronicles are read: what the parsers find, against what the curated timelines say.
 
 Recall is the share of the curated facts that the parser found, precision the share of the parser's facts that are
-curated.  Facts are paired one to one, under the same heading.  Four categories have a limit, which each of them has to
-reach, and all four together:
+curated.  Facts are paired one to one, under the same heading.  A limit holds for four categories
+of facts together; how each does by itself is told, too:
 
 ``incident``
-    Key: the heading and the main kinds.  The main kinds of an incident are its symptoms and causes; where none are
-    told its interventions, else its lifecycle events, else its outcomes; an unknown cause is none.  At least half of
-    the main kinds of either side must be told by the other, and their outcomes must not contradict each other: good
-    (recovered, recovered by itself, completed), bad (recurred, delayed, worsened), unaffected and abandoned exclude
-    each other, but what is abandoned may have been bad or unaffected before.  A looser key, one kind in common, is
-    shown beside it and decides nothing.
+    Key: the heading, a main kind in common, and no contradiction.  The main kinds of an incident are its symptoms and
+    causes; where none are told its interventions, else its lifecycle events, else its outcomes; an unknown cause is
+    none.  Outcomes contradict each other when one is good (recovered, recovered by itself, completed), another bad
+    (recurred, delayed, worsened), unaffected or abandoned; but what is abandoned may have been bad or unaffected
+    before.  A stricter key, by which at least half of the main kinds of either side must be told by the other, is shown
+    beside it and decides nothing.
 ``restart``
     Events of the kinds ``restart``, ``rollback`` and ``restart_from_scratch``.  Key: heading, kind, step.
 ``skip``
@@ -33,7 +33,7 @@ from replay.chronicle_evaluation.books import BOOKS, Book
 from replay.chronicle_evaluation.comparison import Comparison, compare, differences, evaluate
 from replay.chronicle_evaluation.facts import CATEGORIES, STORY, Fact, facts
 from replay.chronicle_evaluation.report import main, report
-from replay.chronicle_evaluation.tables import loose_incidents, overall, standing, story_table, table
+from replay.chronicle_evaluation.tables import overall, standing, story_table, strict_incidents, table
 
 __all__ = [
     "BOOKS",
@@ -46,11 +46,11 @@ __all__ = [
     "differences",
     "evaluate",
     "facts",
-    "loose_incidents",
     "main",
     "overall",
     "report",
     "standing",
     "story_table",
+    "strict_incidents",
     "table",
 ]

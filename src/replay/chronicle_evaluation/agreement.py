@@ -23,15 +23,15 @@ _OUTCOMES = {
 }
 
 
-def agreement(curated: Fact, raw: Fact, *, loose: bool = False) -> float:
+def agreement(curated: Fact, raw: Fact, *, strict: bool = False) -> float:
     """How well two facts agree; 0 when they are not the same.
 
-    ``loose`` takes two incidents for the same that have one kind in common.
+    ``strict`` asks of two incidents that at least half of what either is about be told by the other.
     """
     if curated.category != raw.category or curated.heading != raw.heading:
         return 0.0
     if curated.category == "incident":
-        return _same_incident(curated, raw, loose=loose)
+        return _same_incident(curated, raw, strict=strict)
     one, other = curated.events[0], raw.events[0]
     if one.kind is not other.kind:
         return 0.0
@@ -50,14 +50,14 @@ def main_kinds(events: Iterable[Event]) -> set[EventKind]:
     return next((kinds - _UNKNOWN for kinds in groups if kinds - _UNKNOWN), {event.kind for event in told})
 
 
-def _same_incident(curated: Fact, raw: Fact, *, loose: bool) -> float:
+def _same_incident(curated: Fact, raw: Fact, *, strict: bool) -> float:
     told, given = {event.kind for event in curated.events}, {event.kind for event in raw.events}
     known = told | {event.kind for event in curated.beside}
-    if not loose:
-        ours, theirs = main_kinds(curated.events), main_kinds(raw.events)
-        half = 2 * len(ours & given) >= len(ours) and 2 * len(theirs & known) >= len(theirs)
-        if not half or outcomes_contradict(known, given):
-            return 0.0
+    ours, theirs = main_kinds(curated.events), main_kinds(raw.events)
+    if not (ours & given or theirs & known) or outcomes_contradict(known, given):
+        return 0.0
+    if strict and (2 * len(ours & given) < len(ours) or 2 * len(theirs & known) < len(theirs)):
+        return 0.0
     shared = len(told & given)
     return shared + (0.5 if curated.events[0].incident == raw.events[0].incident else 0.0) if shared else 0.0
 

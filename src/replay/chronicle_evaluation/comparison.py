@@ -21,15 +21,15 @@ from replay_parsers.records import Event
 class Comparison:
     """The facts of one book: paired, missed by the parser, and given by the parser without being curated.
 
-    ``loose_incidents`` are the numbers of incidents in the timeline, in the parse and in both, where one kind in common
-    makes two incidents the same.
+    ``strict_incidents`` are the numbers of incidents in the timeline, in the parse and in both, where at least half of
+    what either is about must be told by the other.
     """
 
     book: str
     paired: tuple[tuple[Fact, Fact], ...]
     missed: tuple[Fact, ...]
     extra: tuple[Fact, ...]
-    loose_incidents: tuple[int, int, int]
+    strict_incidents: tuple[int, int, int]
 
     def counts(self, category: str) -> tuple[int, int, int]:
         """How many facts of a category are paired, missed and extra."""
@@ -50,9 +50,10 @@ def compare(book: str, raw: Records, curated: Records, source: str | None = None
         given = [fact for fact in given if fact.events[0].incident not in elsewhere or _any_agrees(wanted, fact)]
     paired, missed, extra = _pair(wanted, given)
     _, _, extra = _pair(told_elsewhere(curated, source), extra)
-    loose = [[fact for fact in side if fact.category == "incident"] for side in (wanted, given)]
-    both = len(_pair(*loose, loose=True)[0])
-    return Comparison(book, tuple(paired), tuple(missed), tuple(extra), (len(loose[0]), len(loose[1]), both))
+    incidents = [[fact for fact in side if fact.category == "incident"] for side in (wanted, given)]
+    both = len(_pair(*incidents, strict=True)[0])
+    strict = (len(incidents[0]), len(incidents[1]), both)
+    return Comparison(book, tuple(paired), tuple(missed), tuple(extra), strict)
 
 
 def _any_agrees(wanted: list[Fact], fact: Fact) -> bool:
@@ -60,10 +61,10 @@ def _any_agrees(wanted: list[Fact], fact: Fact) -> bool:
 
 
 def _pair(
-    wanted: list[Fact], given: list[Fact], *, loose: bool = False
+    wanted: list[Fact], given: list[Fact], *, strict: bool = False
 ) -> tuple[list[tuple[Fact, Fact]], list[Fact], list[Fact]]:
     scores = [
-        (agreement(fact, other, loose=loose), -place, -number)
+        (agreement(fact, other, strict=strict), -place, -number)
         for place, fact in enumerate(wanted)
         for number, other in enumerate(given)
         if fact.heading == other.heading

@@ -12,7 +12,7 @@ import pandas as pd
 
 import replay.chronicle_evaluation as package
 from replay.chronicle_evaluation.comparison import Comparison, evaluate
-from replay.chronicle_evaluation.tables import loose_incidents, standing, story_table, table
+from replay.chronicle_evaluation.tables import ALL, standing, story_table, strict_incidents, table
 
 _UPSTREAM = Path("..") / "shared" / "upstream"
 
@@ -22,9 +22,11 @@ def report(comparisons: Sequence[Comparison]) -> str:
     parts = [
         (package.__doc__ or "").split("\n\n", 1)[1].strip(),
         "By book\n" + _text(table(comparisons)),
-        "By run, against the limit on each category and on all four together\n" + _text(standing(comparisons)),
+        "By run, against its limit, which holds for all four together; each category by itself is judged, too\n"
+        + _text(standing(comparisons)),
         *below(comparisons),
-        "Incidents by the looser key, one kind in common (decides nothing)\n" + _text(loose_incidents(comparisons)),
+        "Incidents by the stricter key, half of what either is about (decides nothing)\n"
+        + _text(strict_incidents(comparisons)),
         "Symptoms, causes, outcomes and other events by heading and kind (no limit)\n"
         + _text(story_table(comparisons)),
     ]
@@ -44,11 +46,14 @@ def page(comparisons: Sequence[Comparison]) -> str:
         "# How well raw chronicles are read\n\n"
         "This page is written by a command; no number in it was typed:\n\n"
         "```console\n$ python -m replay.chronicle_evaluation --page UPSTREAM > docs/chronicles.md\n```\n\n"
-        "`make eval-chronicles` prints the same with every miss, and fails where a limit is not reached. UPSTREAM is a "
-        "folder\nwith the projects' own notes (`glm-130b/main-log-en.md`, `bloom/tr11-176B-ml_chronicles.md` ...).\n"
+        "`make eval-chronicles` prints the same with every miss and fails where a run stays below its limit. UPSTREAM "
+        "is a folder\nwith the projects' own notes (`glm-130b/main-log-en.md`, `bloom/tr11-176B-ml_chronicles.md` ...).\n"
     )
     short = below(comparisons)
-    standings = "\n".join(f"- {line}" for line in short) or "Every category reaches its limit."
+    standings = (
+        "\n".join(f"- {line}" for line in short)
+        or "Each run reaches its limit, and each of its categories by itself does, too."
+    )
     return "\n".join(
         [
             head,
@@ -57,10 +62,10 @@ def page(comparisons: Sequence[Comparison]) -> str:
             "## Against the limits\n",
             _markdown(standing(comparisons)) + "\n",
             standings + "\n",
-            "## Incidents by the looser key\n",
-            "One kind in common under one heading; it says whether an entry was taken for an incident, not whether it\n"
-            "was understood.\n",
-            _markdown(loose_incidents(comparisons)) + "\n",
+            "## Incidents by the stricter key\n",
+            "At least half of what either incident is about is told by the other: it says how well an incident was\n"
+            "understood, and decides nothing.\n",
+            _markdown(strict_incidents(comparisons)) + "\n",
             "## Symptoms, causes, outcomes and other events\n",
             "By heading and kind; without a limit.\n",
             _markdown(story_table(comparisons)),
@@ -99,7 +104,7 @@ def _text(frame: pd.DataFrame) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the evaluation; exit 1 when a category of a run falls short of its limit, 2 with nothing to read."""
+    """Print the evaluation; exit 1 when a run falls short of its limit, 2 with nothing to read."""
     parser = argparse.ArgumentParser(description="Raw chronicles against curated timelines.")
     parser.add_argument("upstream", nargs="?", type=Path, default=_UPSTREAM, help="folder of the raw chronicles")
     parser.add_argument("--page", action="store_true", help="write the page of documentation instead")
@@ -114,7 +119,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(page(comparisons), end="")
         return 0
     print(report(comparisons))
-    short = below(comparisons)
-    for line in short:
-        print(line, file=sys.stderr)
-    return 1 if short else 0
+    rows = standing(comparisons)
+    return int(((rows["category"] == ALL) & (rows["verdict"] == "below")).any())

@@ -34,16 +34,16 @@ def overall(comparisons: Iterable[Comparison]) -> pd.DataFrame:
     return _by_run(table(comparisons), [])
 
 
-def loose_incidents(comparisons: Iterable[Comparison]) -> pd.DataFrame:
-    """Incidents by the looser key, one kind in common under one heading, and all four categories together with them.
+def strict_incidents(comparisons: Iterable[Comparison]) -> pd.DataFrame:
+    """Incidents by the stricter key, half of what either is about, and all four categories together with them.
 
     One row a run and category (``incident``, ``all four``), as :func:`overall`.
     """
     told = list(comparisons)
-    rows = [(comparison.book, "incident", *comparison.loose_incidents) for comparison in told]
-    loose = pd.DataFrame(rows, columns=["book", "category", "curated", "raw", "both"])
-    whole = pd.concat([loose, table(told, CATEGORIES[1:])[loose.columns]]).assign(category=ALL)
-    return _by_run(pd.concat([loose, whole], ignore_index=True), ["category"])
+    rows = [(comparison.book, "incident", *comparison.strict_incidents) for comparison in told]
+    strict = pd.DataFrame(rows, columns=["book", "category", "curated", "raw", "both"])
+    whole = pd.concat([strict, table(told, CATEGORIES[1:])[strict.columns]]).assign(category=ALL)
+    return _by_run(pd.concat([strict, whole], ignore_index=True), ["category"])
 
 
 def standing(comparisons: Iterable[Comparison]) -> pd.DataFrame:

@@ -110,28 +110,11 @@ def test_glm_130b_contradictions_are_found_with_both_readings(glm: tuple[str, Re
     )
 
 
-# Where the parsers stand below what is asked, by the key that asks for agreement in content; docs/chronicles.md tells
-# the figures.
-SHORT = {
-    ("BigScience 104B", "incident"),
-    ("BigScience 104B", "all four"),
-    ("BLOOM-176B", "incident"),
-    ("BLOOM-176B", "restart"),
-    ("BLOOM-176B", "parameter"),
-    ("BLOOM-176B", "all four"),
-    ("BigScience 13B", "incident"),
-    ("OPT-175B", "incident"),
-    ("OPT-175B", "restart"),
-    ("OPT-175B", "all four"),
-}
-
-
-def test_recall_and_precision_reach_what_is_asked_but_where_it_is_said(upstream: Path) -> None:
+def test_recall_and_precision_reach_what_is_asked(upstream: Path) -> None:
     comparisons = evaluate(upstream)
     assert len(comparisons) == len(BOOKS)
-    rows = standing(comparisons)
-    below = rows[rows["verdict"] == "below"]
-    assert set(zip(below["run"], below["category"], strict=True)) <= SHORT, report(comparisons)
+    whole = standing(comparisons).query("category == 'all four'")
+    assert set(whole["verdict"]) == {"met"}, report(comparisons)
 
 
 def test_glm_130b_reaches_it_in_every_category(upstream: Path) -> None:
