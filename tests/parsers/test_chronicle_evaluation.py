@@ -139,7 +139,7 @@ def test_a_folder_without_chronicles_is_said_to_be_one(tmp_path: Path, capsys: p
         ([K.QK_NORM, K.CODE_FIX], [K.QK_NORM, K.WAIT], True, True),  # nothing seen or found: what was done
         ([K.LOSS_SPIKE, K.UNKNOWN_CAUSE], [K.LOSS_SPIKE], True, True),
         ([K.END, K.COMPLETED], [K.END, K.ABANDONED], False, False),
-        ([K.CODE_FIX, K.RECURRED], [K.CODE_FIX, K.UNAFFECTED], False, False),
+        ([K.CODE_FIX, K.RECURRED], [K.CODE_FIX, K.UNAFFECTED], True, True),  # neither says that it helped
         ([K.HANG, K.RECOVERED], [K.HANG, K.RECURRED], False, False),
         ([K.HANG, K.RECURRED], [K.HANG, K.DELAYED], True, True),
         ([K.HANG, K.RECURRED], [K.HANG, K.ABANDONED], True, True),  # it came back, and was given up

@@ -7,10 +7,9 @@ of facts together; how each does by itself is told, too:
 ``incident``
     Key: the heading, a main kind in common, and no contradiction.  The main kinds of an incident are its symptoms and
     causes; where none are told its interventions, else its lifecycle events, else its outcomes; an unknown cause is
-    none.  Outcomes contradict each other when one is good (recovered, recovered by itself, completed), another bad
-    (recurred, delayed, worsened), unaffected or abandoned; but what is abandoned may have been bad or unaffected
-    before.  A stricter key, by which at least half of the main kinds of either side must be told by the other, is shown
-    beside it and decides nothing.
+    none.  Outcomes contradict each other when one is good (recovered, recovered by itself, completed) and the other
+    bad (recurred, delayed, worsened, unaffected) or abandoned.  A stricter key, by which at least half of the main
+    kinds of either side must be told by the other, is shown beside it and decides nothing.
 ``restart``
     Events of the kinds ``restart``, ``rollback`` and ``restart_from_scratch``.  Key: heading, kind, step.
 ``skip``

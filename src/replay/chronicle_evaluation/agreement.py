@@ -18,7 +18,7 @@ _OUTCOMES = {
     EventKind.RECURRED: "bad",
     EventKind.DELAYED: "bad",
     EventKind.WORSENED: "bad",
-    EventKind.UNAFFECTED: "unaffected",
+    EventKind.UNAFFECTED: "bad",
     EventKind.ABANDONED: "abandoned",
 }
 

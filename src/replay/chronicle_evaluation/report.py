@@ -47,7 +47,8 @@ def page(comparisons: Sequence[Comparison]) -> str:
         "This page is written by a command; no number in it was typed:\n\n"
         "```console\n$ python -m replay.chronicle_evaluation --page UPSTREAM > docs/chronicles.md\n```\n\n"
         "`make eval-chronicles` prints the same with every miss and fails where a run stays below its limit. UPSTREAM "
-        "is a folder\nwith the projects' own notes (`glm-130b/main-log-en.md`, `bloom/tr11-176B-ml_chronicles.md` ...).\n"
+        "is a folder\n"
+        "with the projects' own notes (`glm-130b/main-log-en.md`, `bloom/tr11-176B-ml_chronicles.md` ...).\n"
     )
     short = below(comparisons)
     standings = (
