@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +25,10 @@ EXACT_BELOW = 1e15
 """Whole numbers below this are printed digit for digit: a loss scale of 1048576 is no 1.04858e+06."""
 
 
+_OBEYED = frozenset(["Cc", "Cf", "Cs", "Zl", "Zp"])
+"""The categories of characters that a terminal obeys, or that break a line, rather than show."""
+
+
 def visible(text: str) -> str:
     """``text`` with control, direction and line-breaking characters as escapes, safe to print in one line.
 
@@ -32,8 +38,7 @@ def visible(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(
-        character if unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Zl", "Zp"} else _escape(character)
-        for character in text
+        character if unicodedata.category(character) not in _OBEYED else _escape(character) for character in text
     )
 
 
@@ -48,8 +53,13 @@ def is_missing(value: object) -> bool:
     return value is None or no_value or (isinstance(value, float) and math.isnan(value))
 
 
-def cell(value: object) -> str:
-    """A value of a query result as a person reads it; nothing for a missing one."""
+def cell(value: object, *, data: bool = False) -> str:
+    """A value of a query result as a person reads it; nothing for a missing one.
+
+    With ``data`` set, as for the values of scalars, NaN is a measurement and reads ``nan``.
+    """
+    if data and isinstance(value, float | np.floating) and math.isnan(value):
+        return "nan"
     if isinstance(value, Mapping):
         return visible(", ".join(f"{key}={item}" for key, item in sorted(value.items())))
     if isinstance(value, list | tuple | np.ndarray):
@@ -94,15 +104,44 @@ def frame_as_json(frame: pd.DataFrame, *, data: Sequence[str] = ()) -> list[dict
     return [dict(zip(frame.columns, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def print_json(value: object) -> None:
-    """Write one JSON document to standard output."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+_printed = [0]
 
 
-def print_table(frame: pd.DataFrame, columns: Sequence[str] | None = None, *, empty: str) -> None:
+def print_json(value: object, *, indent: int | None = 1) -> None:
+    """Write one JSON document to standard output; without ``indent`` it is one line."""
+    text = json_text(value, indent=indent)
+    _printed[0] += 1
+    sys.stdout.write(text + "\n")
+
+
+def json_documents() -> int:
+    """How many JSON documents this program has written to standard output."""
+    return _printed[0]
+
+
+def json_text(value: object, *, indent: int | None = 1) -> str:
+    """``value`` as JSON in which what :func:`visible` would escape is escaped, as JSON has it: the same when parsed."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
+    return _BEYOND_ASCII.sub(lambda found: _escaped_in_json(found[0]), text)
+
+
+_BEYOND_ASCII = re.compile("[^\\n -~]")
+
+
+@lru_cache(maxsize=1 << 12)
+def _escaped_in_json(character: str) -> str:
+    if unicodedata.category(character) not in _OBEYED:
+        return character
+    # Python leaves DEL as it is; beyond 16 bits JSON needs two escapes.
+    return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]
+
+
+def print_table(
+    frame: pd.DataFrame, columns: Sequence[str] | None = None, *, empty: str, data: Sequence[str] = ()
+) -> None:
     """Print a query result as a table; ``empty`` is what to say when it has no rows.
 
-    Columns without any value are left out.
+    Columns without any value are left out; ``data`` names those in which NaN is a measurement.
     """
     if frame.empty:
         print(empty)
@@ -110,10 +149,10 @@ def print_table(frame: pd.DataFrame, columns: Sequence[str] | None = None, *, em
     shown = [
         name
         for name in (columns or list(frame.columns))
-        if name in frame.columns and any(cell(value) for value in frame[name])
+        if name in frame.columns and any(cell(value, data=name in data) for value in frame[name])
     ]
-    rows = ([cell(value) for value in row] for row in zip(*(frame[name] for name in shown), strict=True))
-    _print_rows(shown, rows)
+    cells = ([cell(value, data=name in data) for value in frame[name]] for name in shown)
+    _print_rows(shown, zip(*cells, strict=True))
 
 
 def _print_rows(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from replay.storage import layout
-from replay.storage.errors import DamagedPartError, PartVanishedError, StoreError
+from replay.storage.errors import StoreError, UnsoundPartError
 from replay.storage.ledger import Ledger, Snapshot
 from replay.storage.reports import IngestReport, Progress, ProgressCallback, SourceReport
 from replay.storage.selection import Moment, Names, is_merged, members_of, moment_of, names_of, touches
@@ -48,15 +48,21 @@ _TRIES = 5
 class EventStore:
     """A store of training runs in ``folder``.
 
+    A query is answered without the parts that are missing or damaged: each is told by a warning, and stands in
+    :attr:`left_out`.  Where of what is asked of some runs nothing else is left, it raises :class:`StoreError`; with
+    ``partial`` it answers with no rows even then.
+
     Raises :class:`StoreError` when the folder holds something else, or a store of a newer version.
     """
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(self, folder: str | Path, *, partial: bool = False) -> None:
         if layout.is_url(folder):
             raise StoreError(f"{shown(str(folder))}: a store is a local folder")
         self.folder = Path(folder)
         layout.check(self.folder)
         self._ledger = Ledger(self.folder)
+        self._partial = partial
+        self._left_out: dict[str, str] = {}
         self._derived_for: Snapshot | None = None
 
     def __repr__(self) -> str:
@@ -66,6 +72,11 @@ class EventStore:
     def exists(self) -> bool:
         """Whether anything was written yet."""
         return layout.check(self.folder)
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """What of the store's own files answers had to leave out, by path, with what is wrong and what to do."""
+        return {**self._ledger.damaged, **self._left_out}
 
     # Writing
 
@@ -99,6 +110,8 @@ class EventStore:
 
         given = _paths(paths, run)
         found = sources.find(given, run)
+        # What was damaged may be whole afterwards.
+        self._left_out.clear()
         return ingest(self.folder, self._ledger, found, progress=progress, executor=executor, workers=workers)
 
     def follow(
@@ -153,7 +166,7 @@ class EventStore:
         from replay.storage import derived
 
         layout.create(self.folder)
-        self._answer(lambda snapshot: derived.write(self.folder, snapshot, [run]))
+        self._steadily(lambda snapshot: derived.write(self.folder, snapshot, [run]))
 
     def derive(self) -> None:
         """Bring up to date what follows from the records: attempts, and events found in scalars.
@@ -189,6 +202,9 @@ class EventStore:
         known = snapshot.runs()
         try:
             self._derive(known if runs is None else [run for run in runs if run in known])
+        except UnsoundPartError as error:
+            self._tell_left_out({str(error.path): str(error)})
+            return
         except StoreError as error:
             LOGGER.warning("events found in scalars may be missing or old: %s", error)
             return
@@ -212,6 +228,10 @@ class EventStore:
 
     # Queries
 
+    def names(self) -> list[str]:
+        """The names of all runs that some source tells of, whether or not what is stored of them is whole."""
+        return self._ledger.snapshot().runs()
+
     def runs(self) -> pd.DataFrame:
         """All runs, by name: what sources say of each, and how much the store holds of it.
 
@@ -221,9 +241,7 @@ class EventStore:
         """
         from replay.storage import overview
 
-        return self._answer(
-            lambda snapshot: overview.runs(self.folder, snapshot, self._event_rows(snapshot)), of_all=True
-        )
+        return self._answer(lambda snapshot: overview.runs(self.folder, snapshot, self._event_rows(snapshot)))
 
     def events(
         self,
@@ -268,7 +286,8 @@ class EventStore:
         merge = is_merged(sources)
         rows = self._answer(
             lambda snapshot: self._event_rows(snapshot, wanted["run"], wanted["kind"], merge=merge, derived=derived),
-            of_all=run is None,
+            runs=wanted["run"],
+            table="events",
         )
         return derivation.events_frame([row for row in rows if matches(row)])
 
@@ -293,7 +312,9 @@ class EventStore:
         seen = members_of(saw, EventKind, "kind of event")
         done = members_of(did, EventKind, "kind of event")
         apart = not is_merged(sources)
-        rows = self._answer(lambda snapshot: self._event_rows(snapshot, names, merge=not apart), of_all=names is None)
+        rows = self._answer(
+            lambda snapshot: self._event_rows(snapshot, names, merge=not apart), runs=names, table="events"
+        )
         return overview.incidents(rows, apart=apart, saw=seen, did=done)
 
     def scalars(
@@ -329,13 +350,13 @@ class EventStore:
             surviving = view != "all"
             return overview.scalars(self.folder, snapshot, run, tags, signal, steps, surviving=surviving, merge=merge)
 
-        return self._answer(query)
+        return self._answer(query, runs=[run], table="scalars")
 
     def tags(self, run: str) -> pd.DataFrame:
         """What was measured of ``run``.  Columns: tag, signal, rows, first_step, last_step."""
         from replay.storage import overview
 
-        return self._answer(lambda snapshot: overview.tags(self.folder, snapshot, run))
+        return self._answer(lambda snapshot: overview.tags(self.folder, snapshot, run), runs=[run], table="scalars")
 
     def attempts(self, run: str) -> pd.DataFrame:
         """The stretches of training between (re)starts.
@@ -346,7 +367,7 @@ class EventStore:
         from replay.storage import derived
 
         self._derive_for([run])
-        found = self._answer(lambda snapshot: derived.attempts(self.folder, snapshot, run))
+        found = self._answer(lambda snapshot: derived.attempts(self.folder, snapshot, run), runs=[run])
         return found.drop(columns=lineage.PIECES)
 
     def flags(self, run: str | None = None) -> pd.DataFrame:
@@ -356,7 +377,12 @@ class EventStore:
         """
         from replay.storage import results
 
-        return results.flags(self.folder, run)
+        if run is not None and not self._partial:
+            return results.flags(self.folder, run)
+        damaged: dict[str, str] = {}
+        found = results.flags(self.folder, run, damaged)
+        self._tell_left_out(damaged)
+        return found
 
     def effects(self) -> pd.DataFrame:
         """What experiments found.
@@ -365,10 +391,15 @@ class EventStore:
         """
         from replay.storage import results
 
-        return results.effects(self.folder)
+        damaged: dict[str, str] = {}
+        found = results.effects(self.folder, damaged)
+        self._tell_left_out(damaged)
+        return found
 
     def problems(self) -> pd.DataFrame:
         """What could not be read, of sources and of the store's own files.
+
+        Of a part that is damaged, ``source`` is the source that it tells of, and the message names the part.
 
         Columns: source, kind, message, line, offset, lost_bytes, lost_records.
         """
@@ -391,13 +422,13 @@ class EventStore:
         """
         from replay.storage import overview
 
-        return self._answer(lambda snapshot: overview.findings(self.folder, snapshot), of_all=True)
+        return self._answer(lambda snapshot: overview.findings(self.folder, snapshot))
 
     def records(self, run: str) -> list[Records]:
         """What each source says of ``run``, as its parser gave it and in its own order; without scalars."""
         from replay.storage.as_records import records_of
 
-        return self._answer(lambda snapshot: records_of(self.folder, snapshot, run))
+        return self._answer(lambda snapshot: records_of(self.folder, snapshot, run), runs=[run])
 
     def ledger(self) -> pd.DataFrame:
         """What became of every source, by name.
@@ -424,34 +455,71 @@ class EventStore:
         if derived:
             self._derive_for(runs)
         names = snapshot.runs() if runs is None else [name for name in snapshot.runs() if name in runs]
-        table = events_table(self.folder, snapshot, names, derived=derived, kinds=kinds)
+        damaged: dict[str, str] = {}
+        table = events_table(self.folder, snapshot, names, derived=derived, kinds=kinds, damaged=damaged)
+        self._tell_left_out(damaged)
         rows = table.to_pylist(maps_as_pydicts="strict")
         return sorted(merged(rows) if merge else rows, key=chronological)
 
-    def _answer(self, query: Callable[[Snapshot], Answer], *, of_all: bool = False) -> Answer:
-        """``query`` on the present state; once more when another process merged parts meanwhile.
+    def _answer(
+        self,
+        query: Callable[[Snapshot], Answer],
+        *,
+        runs: Collection[str] | None = None,
+        table: str | None = None,
+    ) -> Answer:
+        """``query`` on the present state.
 
-        What is asked ``of_all`` runs is answered without parts that are missing or damaged, with a warning.
+        Parts of ``runs`` (None: all) that are missing or damaged are left out, which is told.  Raises
+        :class:`UnsoundPartError` where nothing of what is asked of ``runs``, rows of ``table`` (None: any), is left.
         """
+        try:
+            return self._steadily(query)
+        except UnsoundPartError as error:
+            return self._answer_from_what_is_whole(query, runs, table, error)
+
+    def _steadily(self, query: Callable[[Snapshot], Answer]) -> Answer:
+        """``query`` on the present state; once more when another process merged parts meanwhile."""
         for _ in range(_TRIES - 1):
             names = self._ledger.names()
             try:
                 return query(self._ledger.snapshot())
-            except (PartVanishedError, DamagedPartError):
-                if self._ledger.names() != names:
-                    continue
-                if not of_all:
+            except UnsoundPartError:
+                if self._ledger.names() == names:
                     raise
-                return query(self._sound_state())
         return query(self._ledger.snapshot())
 
-    def _sound_state(self) -> Snapshot:
+    def _answer_from_what_is_whole(
+        self,
+        query: Callable[[Snapshot], Answer],
+        runs: Collection[str] | None,
+        table: str | None,
+        error: UnsoundPartError,
+    ) -> Answer:
         from replay.storage.commits import without_unsound_parts
 
-        snapshot = without_unsound_parts(self.folder, self._ledger.snapshot())
-        for said in snapshot.damaged.values():
-            LOGGER.warning("left out: %s", said)
-        return snapshot
+        known: dict[str, str] = {}
+        while str(error.path) not in known:
+            # Of a large part only the query itself shows that it is damaged.
+            known[str(error.path)] = str(error)
+            snapshot = without_unsound_parts(self.folder, self._ledger.snapshot(), runs, known)
+            if runs is not None and not self._partial and not any(snapshot.has_parts(run, table) for run in runs):
+                raise error
+            try:
+                answer = query(snapshot)
+            except UnsoundPartError as another:
+                error = another
+                continue
+            self._tell_left_out(snapshot.damaged)
+            return answer
+        raise error
+
+    def _tell_left_out(self, damaged: Mapping[str, str]) -> None:
+        """Warn of files that are left out, of each once."""
+        for path, said in damaged.items():
+            if path not in self.left_out:
+                LOGGER.warning("left out: %s", said)
+                self._left_out[path] = said
 
 
 def _paths(given: Iterable[str | Path], run: str | None) -> list[str | Path]:

@@ -10,17 +10,30 @@ import os
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from replay.cli.history import audit_command, precedents_command, statistics_command
 from replay.cli.ingest import ingest_command
-from replay.cli.options import common, kinds, known_run, local_path, moment, open_store, show
+from replay.cli.options import (
+    close_to,
+    common,
+    kinds,
+    known_run,
+    local_path,
+    moment,
+    open_store,
+    show,
+    store_to_query,
+)
 from replay.cli.options import steps as steps_range
 from replay.proxy.command_helpers import FOLDER
 from replay.proxy.commands import proxy_commands
 from replay.proxy.table_commands import precision_command
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -36,7 +49,7 @@ def replay() -> None:
 @common
 def runs(folder: Path, as_json: bool) -> None:
     """List the runs."""
-    frame = open_store(folder).runs()
+    frame = store_to_query(folder).runs()
     columns = ["run", "title", "organisation", "precision", "n_events", "n_scalars", "first_step", "last_step", "clock"]
     show(frame, as_json, empty="no runs yet: begin with `replay ingest`", columns=columns)
 
@@ -65,7 +78,7 @@ def events(
     as_json: bool,
 ) -> None:
     """List what happened: symptoms, causes, interventions, outcomes."""
-    store = open_store(folder)
+    store = open_store(folder) if run else store_to_query(folder)
     for name in run:
         known_run(store, name)
     frame = store.events(
@@ -105,12 +118,26 @@ def scalars(
         show(store.tags(run), as_json, empty=f"{run} has no scalars", columns=None)
         return
     frame = store.scalars(run, tag=tag, signal=signal, steps=steps, view=view)
+    if frame.empty and (tag or signal):
+        _tell_what_there_is(store.tags(run), run, tag, signal)
     show(
         frame,
         as_json,
         empty="no values match; `replay scalars RUN` lists the tags",
         columns=["step", "wall_time", "tag", "value", "attempt", "source"],
     )
+
+
+def _tell_what_there_is(tags: pd.DataFrame, run: str, tag: str | None, signal: str | None) -> None:
+    """Say so where a run has no such tag or signal, for a mistyped name looks like a run that logged nothing."""
+    from replay.output import visible
+
+    column, wanted = ("tag", tag) if tag else ("signal", signal)
+    names = sorted(set(tags[column].dropna()))
+    if wanted is None or wanted in names:
+        return
+    near = f"; it has {close_to(wanted, names)}" if names else ""
+    click.echo(f"{visible(run)} has no {column} {visible(wanted)!r}{near}", err=True)
 
 
 @replay.command()
@@ -135,7 +162,7 @@ def incidents(run: tuple[str, ...], saw: str | None, did: str | None, folder: Pa
     from replay import output
     from replay.cli.incident_text import describe
 
-    store = open_store(folder)
+    store = open_store(folder) if run else store_to_query(folder)
     for name in run:
         known_run(store, name)
     frame = store.incidents(run=list(run) or None, saw=saw, did=did)
@@ -229,7 +256,8 @@ def report(run: str, target: str, folder: Path, as_json: bool) -> None:
     from replay import output
     from replay.report import build_report, prepare_report, write_report
 
-    store = open_store(folder)
+    # What is left of a run is worth a report, however little: it says what is missing.
+    store = open_store(folder, partial=True)
     known_run(store, run)
     path = None if target == "-" else prepare_report(local_path(target))
     html = build_report(store, run)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from replay.cli.options import common, kinds, known_run, open_store
+from replay.cli.options import common, kinds, known_run, open_store, store_to_query
 
 if TYPE_CHECKING:
     from replay.history.audit import AuditReport
@@ -169,7 +169,7 @@ def precedents_command(
     from replay import output
     from replay.history import precedents
 
-    store = open_store(folder)
+    store = store_to_query(folder) if run is None else open_store(folder)
     if run is not None and step is not None and not saw:
         sought = precedents.situation_at(store, known_run(store, run), step)
     elif saw and run is None and step is None:
@@ -231,7 +231,7 @@ def statistics_command(runs: tuple[str, ...], within: int, page: bool, folder: P
     from replay.history import effectiveness, lost_work, reliability
     from replay.history.statistics_page import statistics_page
 
-    store = open_store(folder)
+    store = open_store(folder) if runs else store_to_query(folder)
     names = [known_run(store, run) for run in runs] or None
     if page:
         if names is None:

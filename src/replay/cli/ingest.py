@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
@@ -98,6 +97,7 @@ def _follow(
     as_json: bool,
 ) -> int:
     """Follow until Ctrl-C or a request to end; the exit code tells whether something could not be read at last."""
+    from replay import output
     from replay.cli import ingest_report
     from replay.storage import sources
     from replay.storage.reports import IngestReport
@@ -108,7 +108,7 @@ def _follow(
         for report in store.follow(paths, run=run, interval=interval, idle=idle, stop=stop):
             if as_json:
                 sys.stdout.write(
-                    json.dumps(ingest_report.as_json_document([report], store.folder), allow_nan=False) + "\n"
+                    output.json_text(ingest_report.as_json_document([report], store.folder), indent=None) + "\n"
                 )
             else:
                 ingest_report.show_news(report)

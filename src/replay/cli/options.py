@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -83,22 +83,50 @@ def kinds(role: str | None = None) -> click.Choice[str]:
     return click.Choice([str(kind) for kind, rule in KINDS.items() if role is None or rule.role == role])
 
 
-def open_store(folder: Path) -> EventStore:
+OPENED = "replay.cli.stores"
+"""Under which name a command's context holds the stores that it opened."""
+
+
+def open_store(folder: Path, *, partial: bool = False) -> EventStore:
+    """The store in ``folder``; what it leaves out of its answers makes the exit status 1."""
     from replay.store import EventStore
 
-    return EventStore(folder)
+    store = EventStore(folder, partial=partial)
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.meta.setdefault(OPENED, []).append(store)
+    return store
+
+
+def store_to_query(folder: Path) -> EventStore:
+    """As :func:`open_store`; that there is no store yet, which a mistyped name is the cause of, is told."""
+    store = open_store(folder)
+    if not store.exists:
+        click.echo(f"there is no store in {folder} yet: `replay ingest` makes one, --store names another", err=True)
+    return store
 
 
 def known_run(store: EventStore, run: str) -> str:
     """``run`` if the store holds it; else a usage error that names what it does hold."""
-    names = list(store.runs()["run"])
+    names = store.names()
     if run in names:
         return run
+    if not store.exists:
+        raise click.UsageError(f"no run {run!r}: there is no store in {store.folder} yet; begin with `replay ingest`")
+    if store.left_out:
+        raise click.ClickException(f"no run {run!r} in what can be read of {store.folder}")
+    near = close_to(run, names)
+    hint = f"; it holds {near}" if near else "; it is empty, so begin with `replay ingest`"
+    raise click.UsageError(f"no run {run!r} in {store.folder}{hint}")
+
+
+def close_to(name: str, names: Sequence[str]) -> str:
+    """Those of ``names`` that are written much like ``name``, else the first few, safe to print."""
     from difflib import get_close_matches
 
-    near = get_close_matches(run, names, n=3) or names[:5]
-    hint = f"; it holds {', '.join(near)}" if near else "; it is empty, so begin with `replay ingest`"
-    raise click.UsageError(f"no run {run!r} in {store.folder}{hint}")
+    from replay.output import visible
+
+    return visible(", ".join(get_close_matches(name, names, n=3) or names[:5]))
 
 
 def show(frame: pd.DataFrame, as_json: bool, *, empty: str, columns: list[str] | None = None) -> None:
@@ -107,4 +135,4 @@ def show(frame: pd.DataFrame, as_json: bool, *, empty: str, columns: list[str] |
     if as_json:
         output.print_json(output.frame_as_json(frame, data=("value",)))
     else:
-        output.print_table(frame, columns, empty=empty)
+        output.print_table(frame, columns, empty=empty, data=("value",))

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 import click
 
+from replay import output
 from replay.cli.commands import replay
+from replay.cli.options import OPENED
 from replay.errors import ReplayError
+
+
+@replay.result_callback()
+@click.pass_context
+def _end(context: click.Context, _result: object, /, **_options: Any) -> None:
+    """Where a store left out of its answers what it could not read, the status is 1; it was told as it was found."""
+    if any(store.left_out for store in context.meta.get(OPENED, ())):
+        sys.stdout.flush()
+        sys.exit(1)
 
 
 def run_commands() -> None:
     """Run the command that the program's arguments name.  :class:`KeyboardInterrupt` is left to the caller."""
+    before = output.json_documents()
     # A record may hold half a surrogate pair; printing must not fail on it.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -22,7 +35,7 @@ def run_commands() -> None:
         sys.stdout.flush()
     except click.ClickException as error:
         error.show()
-        sys.exit(error.exit_code)
+        _end_with(error.format_message(), error.exit_code, before)
     except click.Abort:  # click's word for Ctrl-C
         raise KeyboardInterrupt from None
     except BrokenPipeError:
@@ -31,5 +44,21 @@ def run_commands() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (ReplayError, OSError) as error:
-        click.echo(f"replay: {error}", err=True)
-        sys.exit(1)
+        click.echo("replay: " + "\n".join(map(output.visible, str(error).split("\n"))), err=True)
+        _end_with(str(error), 1, before)
+
+
+def _end_with(message: str, status: int, before: int) -> None:
+    """End with ``status``; who asked for JSON gets a document in any case, which says why there is no other.
+
+    ``before`` is how many had been written when the command began.
+    """
+    options = sys.argv[1:]
+    if "--json" in options[: options.index("--") if "--" in options else None] and output.json_documents() == before:
+        try:
+            output.print_json({"error": message}, indent=None)
+            sys.stdout.flush()
+        except OSError:
+            # Nobody reads it, or the disk is full: what was said on standard error must do.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(status)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from replay.storage.files import is_temporary, remove_temporary
 from replay.storage.layout import SOURCE_TABLES, digest
@@ -69,17 +70,26 @@ def sound_snapshot(store: Path, ledger: Ledger, sources: Container[str]) -> Snap
     )
 
 
-def without_unsound_parts(store: Path, snapshot: Snapshot) -> Snapshot:
-    """``snapshot`` without the parts that are missing or damaged, which its ``damaged`` names."""
+def without_unsound_parts(
+    store: Path, snapshot: Snapshot, runs: Container[str] | None = None, known: Mapping[str, str] = MappingProxyType({})
+) -> Snapshot:
+    """``snapshot`` without the parts that are missing or damaged, which its ``damaged`` names.
+
+    Only parts of ``runs`` (None: all) are looked at.  Of large parts no more than the footer is; those of them that
+    are known to be damaged are given by ``known``, path and what is wrong.
+    """
     damaged = dict(snapshot.damaged)
+    lost = []
     entries = []
     for reading in snapshot.readings.values():
         for entry in reading.entries:
-            faults = {part.path: fault(store / part.path) for part in entry.parts}
+            looked_at = [part for part in entry.parts if runs is None or part.run in runs]
+            faults = {part.path: known.get(str(store / part.path)) or fault(store / part.path) for part in looked_at}
             damaged |= {str(store / path): said for path, said in faults.items() if said is not None}
-            sound = tuple(part for part in entry.parts if faults[part.path] is None)
+            lost += [(entry, part) for part in looked_at if faults[part.path] is not None]
+            sound = tuple(part for part in entry.parts if faults.get(part.path) is None)
             entries.append(entry if sound == entry.parts else replace(entry, parts=sound))
-    return Snapshot(entries, damaged)
+    return Snapshot(entries, damaged, lost)
 
 
 def clear_leftovers(store: Path, ledger: Ledger) -> None:

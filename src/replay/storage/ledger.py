@@ -197,11 +197,18 @@ def total_coverage(coverages: Iterable[Coverage]) -> Coverage:
 class Snapshot:
     """The state of a store at one moment: ``readings`` by source, in the order of their names.
 
-    ``damaged`` says of each file that could not be taken into account, by its path, what is wrong with it.
+    ``damaged`` says of each file that could not be taken into account, by its path, what is wrong with it; ``lost`` are
+    those of them that are parts, with their entries.
     """
 
-    def __init__(self, entries: Iterable[Entry], damaged: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        entries: Iterable[Entry],
+        damaged: Mapping[str, str] | None = None,
+        lost: Iterable[tuple[Entry, Part]] = (),
+    ) -> None:
         self.damaged: Mapping[str, str] = dict(damaged or {})
+        self.lost = tuple(lost)
         by_source: dict[str, list[Entry]] = defaultdict(list)
         for entry in entries:
             by_source[entry.source].append(entry)
@@ -213,6 +220,10 @@ class Snapshot:
         """The valid parts of ``table`` (of ``run`` only, if given), by source and in the source's order."""
         among = self._parts if run is None else self._parts_by_run.get(run, ())
         return [(entry, part) for entry, part in among if part.table == table]
+
+    def has_parts(self, run: str, table: str | None = None) -> bool:
+        """Whether any valid part (of ``table``, if given) tells of ``run``."""
+        return any(table is None or part.table == table for _, part in self._parts_by_run.get(run, ()))
 
     @cached_property
     def _parts(self) -> list[tuple[Entry, Part]]:
@@ -231,8 +242,9 @@ class Snapshot:
         return sorted(self._parts_by_run)
 
     def sources(self, run: str) -> list[str]:
-        """The sources that tell of ``run``, by name."""
-        return list(dict.fromkeys(entry.source for entry, _ in self._parts_by_run.get(run, ())))
+        """The sources that tell of ``run``, by name, those whose parts are lost included."""
+        lost = [(entry, part) for entry, part in self.lost if part.run == run]
+        return sorted({entry.source for entry, _ in [*self._parts_by_run.get(run, ()), *lost]})
 
     def basis(self, run: str) -> str:
         """A digest of all parts that tell of ``run``: when it is the same, so is all that follows from them."""
@@ -281,7 +293,8 @@ class Ledger:
                     LOGGER.warning("%s", message)
             self.damaged = damaged
             return [(name, entry) for name in sorted(names) for entry in self._files.get(name, ())]
-        raise PartVanishedError(f"{self.store / FOLDER}: keeps changing while it is read; try again")
+        folder = self.store / FOLDER
+        raise PartVanishedError(folder, f"{folder}: keeps changing while it is read; try again")
 
     def snapshot(self) -> Snapshot:
         """The state of the store now."""

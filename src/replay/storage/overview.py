@@ -180,8 +180,9 @@ def problems(store: Path, snapshot: Snapshot) -> pd.DataFrame:
         kind != ProblemKind.TRUNCATED or entry is snapshot.readings[entry.source].last
         for kind, entry in zip(table["kind"].to_pylist(), entries, strict=True)
     ]
+    told_by = {str(store / part.path): entry.source for entry, part in snapshot.lost}
     damaged = [
-        {"source": path, "kind": "corrupt", "message": said, "lost_bytes": 0, "lost_records": 0}
+        {"source": told_by.get(path, path), "kind": "corrupt", "message": said, "lost_bytes": 0, "lost_records": 0}
         for path, said in sorted(snapshot.damaged.items())
     ]
     told = pa.concat_tables(

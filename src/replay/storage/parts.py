@@ -137,14 +137,14 @@ def faults_told(path: Path) -> Iterator[None]:
     except StoreError:
         raise
     except FileNotFoundError:
-        raise PartVanishedError(f"{path} is missing; ingest its source again to write it anew") from None
+        raise PartVanishedError(path, f"{path} is missing; ingest its source again to write it anew") from None
     except MemoryError as error:
         raise StoreError(f"{path} cannot be read: it is damaged, or there is too little memory ({error})") from error
     except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
         # What Arrow finds wrong with the content of a file is an OSError too, but not one of the system.
         if isinstance(error, OSError) and error.errno is not None:
             raise StoreError(f"{path}: cannot be read: {os.strerror(error.errno)}") from error
-        raise DamagedPartError(f"{path} is damaged ({error}); {_advice(path)}") from error
+        raise DamagedPartError(path, f"{path} is damaged ({error}); {_advice(path)}") from error
 
 
 def _advice(path: Path) -> str:

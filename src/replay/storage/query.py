@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,19 +16,24 @@ from replay.storage.layout import DERIVED_EVENTS, table_folder
 from replay.storage.ledger import Entry, Part, Snapshot
 from replay.storage.parts import faults_told, open_part, read_groups, read_table
 
-LOGGER = logging.getLogger("replay.store")
-
 Steps = tuple[int | None, int | None]
 
 _LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 def events_table(
-    store: Path, snapshot: Snapshot, runs: Sequence[str], *, derived: bool, kinds: Sequence[str] | None = None
+    store: Path,
+    snapshot: Snapshot,
+    runs: Sequence[str],
+    *,
+    derived: bool,
+    kinds: Sequence[str] | None = None,
+    damaged: dict[str, str] | None = None,
 ) -> pa.Table:
     """The events of ``runs`` (of ``kinds`` only, if given), with the columns ``run`` and ``format`` besides.
 
-    ``format`` is that of the source's parser.
+    ``format`` is that of the source's parser.  Where those that were found in scalars are damaged, and cannot be found
+    anew, they are missing; ``damaged`` says so, by path.
     """
     tables = []
     for run in runs:
@@ -41,7 +45,8 @@ def events_table(
                 tables.append(_with(read_table(computed), run=run, format="derived"))
             except DamagedPartError as error:
                 # It could not be computed anew, or it would be sound.
-                LOGGER.warning("events found in scalars are missing: %s", error)
+                if damaged is not None:
+                    damaged[str(computed)] = f"events found in scalars are missing: {error}"
     columns = pa.schema([("run", pa.string()), *schema.EVENTS, ("format", pa.string())])
     events = concatenate(tables, columns)
     if kinds is None:

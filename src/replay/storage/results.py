@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from replay.storage import frames, schema
-from replay.storage.errors import StoreError
+from replay.storage.errors import StoreError, UnsoundPartError
 from replay.storage.layout import create, partition
 from replay.storage.part_writer import PartWriter
 from replay.storage.parts import read_table, remark, serialise
@@ -42,14 +42,18 @@ def put_effects(store: Path, scenario: str, effects: pd.DataFrame) -> None:
     _put(store, "effects", "scenario", scenario, effects, schema.EFFECTS)
 
 
-def flags(store: Path, run: str | None) -> pd.DataFrame:
-    """The answer to :meth:`replay.store.EventStore.flags`."""
-    return _get(store, "flags", "run", run, schema.FLAGS)
+def flags(store: Path, run: str | None, damaged: dict[str, str] | None = None) -> pd.DataFrame:
+    """The answer to :meth:`replay.store.EventStore.flags`.
+
+    Parts that are damaged are left out and named in ``damaged``; where none is given, they raise
+    :class:`replay.storage.errors.UnsoundPartError`.
+    """
+    return _get(store, "flags", "run", run, schema.FLAGS, damaged)
 
 
-def effects(store: Path) -> pd.DataFrame:
-    """The answer to :meth:`replay.store.EventStore.effects`."""
-    return _get(store, "effects", "scenario", None, schema.EFFECTS)
+def effects(store: Path, damaged: dict[str, str] | None = None) -> pd.DataFrame:
+    """The answer to :meth:`replay.store.EventStore.effects`; ``damaged`` as for :func:`flags`."""
+    return _get(store, "effects", "scenario", None, schema.EFFECTS, damaged)
 
 
 def _put(store: Path, table: str, column: str, owner: str, given: pd.DataFrame, columns: pa.Schema) -> None:
@@ -64,11 +68,19 @@ def _put(store: Path, table: str, column: str, owner: str, given: pd.DataFrame, 
         writer.settle()
 
 
-def _get(store: Path, table: str, column: str, owner: str | None, columns: pa.Schema) -> pd.DataFrame:
+def _get(
+    store: Path, table: str, column: str, owner: str | None, columns: pa.Schema, damaged: dict[str, str] | None
+) -> pd.DataFrame:
     pattern = f"{'*' if owner is None else glob.escape(partition(column, owner))}/{table}.parquet"
     tables = []
     for path in sorted((store / table).glob(pattern)):
-        rows = read_table(path)
-        its = remark(path, _OWNER) or unquote(path.parent.name.partition("=")[2])
+        try:
+            rows = read_table(path)
+            its = remark(path, _OWNER) or unquote(path.parent.name.partition("=")[2])
+        except UnsoundPartError as error:
+            if damaged is None:
+                raise
+            damaged[str(path)] = str(error)
+            continue
         tables.append(rows.add_column(0, column, pa.array([its] * len(rows), pa.string())))
     return frames.frame(concatenate(tables, pa.schema([(column, pa.string()), *columns])))
