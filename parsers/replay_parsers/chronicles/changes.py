@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from replay_parsers.chronicles.drafts import Draft
 from replay_parsers.chronicles.factors import DENIED, DOWN, relative
 from replay_parsers.chronicles.numbers import NUMBER, number
 from replay_parsers.chronicles.parameters import PARAMETERS, Parameter
-from replay_parsers.chronicles.phrases import positions, steps
 from replay_parsers.records import EventKind
 
 K = EventKind
@@ -56,7 +55,9 @@ _NEXT_TO_NAME = re.compile(rf"^\W{{0,4}}(?:at\s(?=\d{{1,2}}(?![\d,k])))?(?P<b>{N
 _BEFORE = re.compile(
     r"(?:\b(?:originally|previously|formerly|was|were|used to be|had been|instead of|before|until now|"
     r"rather than|default setting of|"
-    rf"default of)\b|原来|原先|之前|原为|此前|原本)\s?(?:is\s|was\s|of\s|是|为|的)?[:：]?\s{{0,2}}(?P<a>{NUMBER})",
+    rf"default of)\b|原来|原先|之前|原为|此前|原本)\s?(?:is\s|was\s|of\s|是|为|的)?[:：]?\s{{0,2}}(?P<a>{NUMBER})"
+    # "1.5e-4 (2e-4 before)"
+    rf"|[(（]\s?(?P<b>{NUMBER}) (?:before|previously|until then|earlier)\b",
     _I,
 )
 _INSTEAD = re.compile(
@@ -81,6 +82,7 @@ _STRICT_DEED = (
     r"tweak(?:ed|ing)?|scal(?:ed|ing)|updated?|decay(?:ed|ing)|clip(?:ped)?(?= (?:the )?(?:grad|norm))|"
     r"tighten(?:ed|ing)?|loosen(?:ed|ing)?|relax(?:ed|ing)?|shorten(?:ed|ing)?|lengthen(?:ed|ing)?|"
     r"rais(?:es)|lowers|cuts|bumps|sets|"
+    r"(?:is|are) (?:now )?(?:down|up|back) (?:to|at)|trim(?:med|ming)?|"
     r"turn(?:ed|ing) on|went|going back|remained|finished|full throttle|new(?= seed)"
 )
 _DEED_SIGN = r"→|->|⇒|=>|改|调|降|减|升(?!级)|增|设|砍|提|换|翻|收紧|放宽|放松|缩|延长"
@@ -126,7 +128,9 @@ def from_prose(clause: str, sentence: str, *, careful: bool = False) -> list[Dra
     drafts: list[Draft] = []
     # Values are often in code spans ("`lr=1e-5`"); options there are read as options.
     bare = re.sub(r"`([^`]*)`", lambda span: " " if "--" in span[1] else f" {span[1]} ", clause)
-    told = (_CAREFUL_DEED if careful else _DEED).search(bare) or (not careful and FROM_TO.search(bare))
+    told = (_CAREFUL_DEED if careful else _DEED).search(bare) or (
+        not careful and (FROM_TO.search(bare) or (_GOES_ON.match(bare) and _DEED.search(sentence)))
+    )
     if not told and not _SAME_BUT.search(sentence):
         return drafts
     mentions: list[tuple[Parameter, re.Match[str]]] = []
@@ -142,6 +146,15 @@ def from_prose(clause: str, sentence: str, *, careful: bool = False) -> list[Dra
     if not drafts and (pronoun := _PRONOUN.search(bare)):
         return _of_pronoun(pronoun, bare, sentence)
     return drafts
+
+
+# "Lowered lr to 2e-5, wd to 0.03": the verb stands before the first.
+_GOES_ON = re.compile(r"^\W*(?:and )?(?:the )?[A-Za-z\d_-]{2,20}(?: [A-Za-z-]{2,12})? (?:to|from) \d", _I)
+
+
+def _names_another(sentence: str, field: str | None) -> bool:
+    """Whether a sentence names another setting too, whose value before may be the one that it states."""
+    return any(parameter.field != field and parameter.words.search(sentence) for parameter in PARAMETERS)
 
 
 def mends(sentence: str) -> bool:
@@ -228,7 +241,9 @@ def _with_values(draft: Draft, clause: str, mention: re.Match[str], sentence: st
             return replace(draft, before=number(pair["a"]), after=number(pair["b"]))
     # "lr 2e-4 (was 3e-4), weight decay 0.05 (was 0.1)": the value behind the name, else one anywhere.
     was = _BEFORE.search(behind) or (_BEFORE.search(sentence.replace("`", "")) if window.alone else None)
-    before = number(was["a"]) if was else None
+    if was and not was.re.search(behind) and _names_another(sentence, draft.field):
+        was = None
+    before = number(was["a"] or was["b"]) if was else None
     if fraction := _FRACTION.search(behind):
         part = f"{int(fraction['a'])}/{int(fraction['b'])}"
         return replace(
@@ -266,30 +281,3 @@ def _topology(draft: Draft, clause: str) -> Draft | None:
         rf"(?:\bto|到|至|为|成)\s?(?P<b>{NUMBER})\s?(?:\w+\s)?(?:nodes|gpus|cards|节点|卡|个节点)", clause, _I
     )
     return replace(draft, after=number(to["b"])) if to else None
-
-
-def effective_step(clause: str, *, loaded: bool = False, values: Container[float] = ()) -> int | None:
-    """The step from which a change holds, where the clause names one ("from 600 step", "at iteration 15000").
-
-    ``loaded`` asks for the step of a checkpoint: what happens "at" a step loads none.  ``values`` are numbers that
-    are known to be something else ("from 512 to 768 sequences").
-    """
-    words = r"from|starting" if loaded else r"from|at|since|starting"
-    for mention in positions(clause):
-        if mention.value in values and not mention.word:
-            continue
-        ahead = clause[: mention.start]
-        if mention.word and not loaded and re.search(r"[(（]\s?(?:now )?$|[,，]\s?$", ahead):
-            return mention.value  # "LR from a to b starting now (step 71300)"
-        named = r"第?\s?(?:the\s)?(?:(?:global[ _]?)?(?:step|iteration)\s?)?$"
-        if re.search(rf"(?:\b(?:{words})\b|@|从|在)\s?{named}", ahead, _I):
-            return mention.value
-        if re.match(r"\s?(?:steps?)?\s?开始", clause[mention.end :]) or re.search(r"^\W*$", ahead):
-            return mention.value
-    return None
-
-
-def lengths(clause: str) -> dict[str, str]:
-    """``steps`` when the clause says for how many of them something lasts."""
-    counts = [mention for mention in steps(clause) if not mention.position]
-    return {"steps": str(counts[0].value)} if counts else {}

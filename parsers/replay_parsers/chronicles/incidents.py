@@ -84,9 +84,14 @@ def _told_once(drafts: list[Draft], incidents: list[Incident]) -> list[Draft]:
     800" at the head of the next experiment)."""
     if not incidents or not drafts or incidents[-1].entry.printed is not None:
         return drafts
-    last = next((draft for draft in reversed(incidents[-1].drafts) if draft.kind in MOVES), None)
+    told = incidents[-1].drafts
+    place = next((place for place in reversed(range(len(told))) if told[place].kind in MOVES), None)
+    # What was seen after that move came of it: the next start from there is another one.
+    if place is None or any(draft.role is Role.SYMPTOM and draft.quote for draft in told[place + 1 :]):
+        return drafts
+    last = told[place]
     first = next((draft for draft in drafts if draft.kind in MOVES), None)
-    if last is None or first is None or first.step is None or last.step != first.step or first.kind is K.ROLLBACK:
+    if first is None or first.step is None or last.step != first.step or first.kind is K.ROLLBACK:
         return drafts
     return [draft for draft in drafts if draft is not first]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from replay_parsers.chronicles.changes import effective_step
 from replay_parsers.chronicles.drafts import Draft
+from replay_parsers.chronicles.effective import effective_step
 from replay_parsers.chronicles.numbers import NUMBER, ranges, whole
 from replay_parsers.chronicles.phrases import positions, steps
 from replay_parsers.chronicles.words.term import any_of

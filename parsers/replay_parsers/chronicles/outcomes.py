@@ -7,6 +7,7 @@ shows that the run ``recovered`` (evidence ``derived``).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -58,6 +59,8 @@ def _outcome(index: int, incidents: Sequence[Incident]) -> Draft | None:
     done = incident.kinds() & _TRAINING
     if not done:
         return None
+    if again := _again(incident):
+        return again
     symptoms = incident.kinds() & _INSTABILITY
     following = incidents[index + 1 :]
     if not symptoms:
@@ -70,6 +73,22 @@ def _outcome(index: int, incidents: Sequence[Incident]) -> Draft | None:
         approximate = {"approximate": "step"} if again and again.detail.get("approximate") else {}
         return _told(K.RECURRED, trouble, again.step if again else None, approximate)
     return _quiet(trouble, step=False)
+
+
+def _again(incident: Incident) -> Draft | None:
+    """A trouble that an entry itself tells to have come again, after what was done about it."""
+    acted = [place for place, draft in enumerate(incident.drafts) if draft.kind in _TRAINING and not draft.heading]
+    for draft in incident.drafts[acted[-1] + 1 :] if acted else ():
+        if (
+            draft.kind in _INSTABILITY
+            and _AGAIN.search(draft.quote)
+            and draft.quote != incident.drafts[acted[-1]].quote
+        ):
+            return Draft(kind=K.RECURRED, step=draft.step, line=draft.line, quote=draft.quote)
+    return None
+
+
+_AGAIN = re.compile(r"\bagain\b|\bonce more\b|\banew\b|又|再次", re.IGNORECASE)
 
 
 def _of_a_change(incident: Incident, following: Sequence[Incident]) -> Draft | None:

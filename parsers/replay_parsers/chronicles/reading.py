@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from replay_parsers.chronicles import changes, moves, options
+from replay_parsers.chronicles import changes, effective, moves, options
 from replay_parsers.chronicles.clauses import clauses
 from replay_parsers.chronicles.drafts import Draft, absorb
 from replay_parsers.chronicles.losses import with_losses
@@ -143,11 +143,11 @@ def _read_clause(part: Told, sentence: str, *, careful: bool, heading: bool, rel
         moved = []
     acts = [draft for draft in found if draft.role is Role.INTERVENTION and draft.kind is not K.SKIP_BATCHES]
     values = {value for draft in found for value in (draft.before, draft.after) if value is not None}
-    loaded = changes.effective_step(clause, loaded=True, values=values)
+    loaded = effective.effective_step(clause, loaded=True, values=values)
     if not moved and loaded is not None and acts and not symptom and relaunches:
         # A setting takes effect only when training is started anew, so "from N step" names the checkpoint.
         moved = [Draft(kind=K.RESTART, step=loaded)]
-    step = changes.effective_step(clause, values=values)
+    step = effective.effective_step(clause, values=values)
     if step is not None:
         found = [
             replace(draft, step=step)
@@ -219,7 +219,7 @@ def _from_term(term: Term, clause: str) -> Draft:
         if draft.role is Role.CAUSE and _SUSPECTED.search(clause):
             detail["certainty"] = "suspected"
     if term.kind in (K.LR_REWARM, K.DATA_MIX_RAMP):
-        detail.update(changes.lengths(clause))
+        detail.update(effective.lengths(clause))
     if term.kind is K.LR_SCHEDULE_CHANGE:
         detail["schedule"] = "warm-up removed"
         draft = replace(draft, field="learning_rate")

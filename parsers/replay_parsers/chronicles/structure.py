@@ -67,6 +67,7 @@ def outline(
         bullets=bullets,
         day_first=notation.day_first,
         title=_title(document),
+        cover=_cover(document) if bullets else None,
         spoken=bullets and transcripts.is_transcript(document),
     )
     for section in document.sections:
@@ -100,6 +101,17 @@ def _day_of(document: Document) -> tuple[Section, PrintedTime] | None:
     return title, printed
 
 
+def _cover(document: Document) -> Section | None:
+    """The only heading of a book whose entries are dated lines: "Run 13 / Logbook" names the book, no experiment."""
+    headed = [section for section in document.sections if section.level]
+    if len(headed) != 1:
+        return None
+    dated = sum(
+        at_start(cell) is not None for block in headed[0].blocks for cell in block.text.strip("| ").split(" | ")[:4]
+    )
+    return headed[0] if dated >= 2 else None
+
+
 def _title(document: Document) -> Section | None:
     """The document's title: the only heading of the highest level, where deeper ones bear dates."""
     headed = [section for section in document.sections if section.level]
@@ -117,6 +129,7 @@ class _Finder:
     bullets: bool
     day_first: bool
     title: Section | None = None
+    cover: Section | None = None
     spoken: bool = False
     passages: list[Passage] = field(default_factory=list)
     others: list[Section] = field(default_factory=list)
@@ -168,7 +181,7 @@ class _Finder:
     def _own(self, section: Section) -> bool:
         """Whether an undated section is an entry of its own: not within a dated one, nor within an experiment."""
         within = self._belongs(section) and self._level > 1
-        return not within and self.undated(section)
+        return not within and section is not self.cover and self.undated(section)
 
     def _belongs(self, section: Section) -> bool:
         return self._open and section.level > self._level and self.passages[-1].line != section.line
@@ -185,7 +198,9 @@ class _Finder:
         self._open = True
         if level:
             self._level = level
-        if level or (self.spoken and not title and printed is not None and printed.hour is None):
+        # A line that is nothing but a date heads the hours below it.
+        day = printed is not None and printed.day is not None and printed.hour is None
+        if level or (self.bullets and day and not title):
             self._day = printed if printed is not None and printed.day is not None else None
 
     def _extend(self, blocks: Iterable[Block]) -> None:
@@ -201,9 +216,10 @@ class _Finder:
                 title = _without(block.text, printed)
                 day = self._day
                 self._begin(heading, "", printed.key, block.line, printed, 0)
-                if title and printed.hour is None:
+                if title:
                     self._day = day
-                self._extend([replace(block, text=title)] if title else [])
+                said = transcripts.without_speaker(title) if self.spoken else title
+                self._extend([replace(block, text=said)] if said else [])
             elif self._open:
                 self._extend([block])
             elif self.others:

@@ -11,6 +11,11 @@ _SPEAKER = re.compile(
     r"^\W{0,3}(?P<name>[A-Za-z\u4e00-\u9fff@][\w.@'-]{0,30}(?: [A-Z][\w.'-]{0,20}){0,2})[*_]{0,2}:?\s{1,4}[\[(|"
     r"·,]?\s?(?=\d)"
 )
+_BEHIND = re.compile(
+    r"^\W{0,3}\d{1,2}:\d\d(?::\d\d)?(?:\s?[ap]m)?[\])]?\s{0,3}[-–—]?\s{0,2}(?P<name><?@?[A-Za-z\u4e00-\u9fff][\w.-]{0,20}>?)\s?:\s",
+    re.IGNORECASE,
+)
+_NAME = re.compile(r"^\W{0,3}<?@?[A-Za-z\u4e00-\u9fff][\w.-]{0,20}>?\s?:\s(?=\S)")
 _FEW = 4
 
 
@@ -27,6 +32,11 @@ def speaker(text: str) -> int:
     return found.end() if clock is not None and clock[1] is not None else 0
 
 
+def without_speaker(text: str) -> str:
+    """What was said, without the name that stands before it: "ravi: node down"."""
+    return _NAME.sub("", text)
+
+
 def is_transcript(document: Document) -> bool:
     """Whether a book is a chat: a few names before many hours."""
     names: list[str] = []
@@ -34,4 +44,6 @@ def is_transcript(document: Document) -> bool:
         for block in section.blocks:
             if block.kind in (BlockKind.PARAGRAPH, BlockKind.BULLET) and (end := speaker(block.text)):
                 names.append(block.text[:end].strip(" *_:[(").lower())
+            elif behind := _BEHIND.match(block.text):
+                names.append(behind["name"].lower())
     return len(names) >= _FEW and len(set(names)) * 3 <= len(names) * 2

@@ -24,7 +24,7 @@ ACTIONS: tuple[Term, ...] = (
         K.START,
         r"\btraining (?:starts?|started|begins|began|launched|kicked off)\b",
         r"\b(?:we |officially )?start(?:s|ed|ing)? (?:the )?(?:main |full |pre-?)?training\b",
-        r"\blaunch day\b|^\W*started (?:at \d\d?[:h]\d\d|on \d)",
+        r"\blaunch day\b|^\W*started\W*$|^\W*started (?:at \d\d?[:h]\d\d|on \d)",
         r"\bbegan (?:the )?(?:pre-?)?training\b|^\W*(?:run|job)\b..40..\b(?:started|launched)\b",
         r"\bkicked (?:things|it|this) off\b|\b(?:run|job|experiment|pre-?training) (?:started|begins|"
         r"began|launched|kicked off)\b|"
