@@ -288,3 +288,34 @@ class TestTheExitStatus:
         done = ingest("run.log")
         assert done.exit_code == 0
         assert "1,500 records" in done.stdout
+
+
+class TestAnotherRunName:
+    def test_the_run_that_a_file_is_taken_from_is_named(self, ingest: Any, tmp_path: Path) -> None:
+        (tmp_path / "run.log").write_text(megatron_line(1) + megatron_line(2))
+        assert "was run" not in ingest("run.log", "--run", "a").stdout
+        told = ingest("run.log", "--run", "b").stdout.splitlines()[0]
+        assert told.startswith("replaced")
+        assert "-> b:" in told
+        assert told.endswith(", was run a")
+        assert "was run" not in ingest("run.log", "--run", "b").stdout
+        (source,) = json.loads(ingest("run.log", "--run", "c", "--json").stdout)["sources"]
+        assert (source["status"], source["run"], source["former_run"]) == ("replaced", "c", "b")
+
+    def test_a_logbook_that_names_another_run_than_before(self, ingest: Any, tmp_path: Path) -> None:
+        book = (
+            "run: {name: NAME, title: x, sources: {log: notes}}\n"
+            "incidents:\n  - id: one\n    locator: § 1\n    seen:\n      - {kind: loss_spike, text: up}\n"
+        )
+        for name in ("a", "b"):
+            (tmp_path / "book.yaml").write_text(book.replace("NAME", name))
+            told = ingest("book.yaml").stdout.splitlines()[0]
+        assert told.endswith(", was run a")
+
+    def test_an_edited_document_of_the_same_run_was_no_other(self, ingest: Any, tmp_path: Path) -> None:
+        for steps in (2, 3):
+            rows = [{"step": step, "loss": 2.5} for step in range(steps)]
+            (tmp_path / "trainer_state.json").write_text(json.dumps({"log_history": rows, "global_step": steps}))
+            told = ingest("trainer_state.json").stdout.splitlines()[0]
+        assert told.startswith("replaced")
+        assert "was run" not in told

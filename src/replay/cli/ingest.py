@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 
 @click.command("ingest")
 @click.argument("paths", nargs=-1, type=source, metavar="[PATH|URL]...")
-@click.option("--run", help="Name of the run that the files belong to, where they do not say.")
+@click.option(
+    "--run",
+    help="Name of the run that the files belong to, where they do not say; "
+    "what was ingested under another name is taken from that run.",
+)
 @click.option("--builtin", is_flag=True, help="Ingest the public logbooks that come with replay.")
 @click.option("--follow", is_flag=True, help="Go on reading as files grow and new ones appear, until Ctrl-C.")
 @click.option(

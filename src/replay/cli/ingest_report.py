@@ -107,6 +107,8 @@ def _line(source: SourceReport) -> str:
         facts.append(f"lost {coverage.lost_bytes:,} bytes, {coverage.lost_records:,} records")
     if source.findings:
         facts.append(f"{len(source.findings)} findings")
+    if source.former_run:
+        facts.append(f"was run {source.former_run}")
     if source.reason:
         facts.append(source.reason)
     run = f" -> {visible(source.run)}" if source.run else ""

@@ -198,10 +198,16 @@ class _Reading:
             format=self.how.parser.name,
             confidence=self.how.confidence,
             reason=self.how.reason,
+            former_run=self._former_run(),
             coverage=total_coverage(self.coverages),
             problems=tuple(self.problems),
             findings=tuple(self.findings),
         )
+
+    def _former_run(self) -> str:
+        """The run that it was stored as before, where that is another; else ""."""
+        before = "" if self.former is None else self.former.last.run
+        return before if before != self.run_name else ""
 
     def _shortfall(self) -> Problem | None:
         """What is wrong when this reading tells less than the former one because it breaks off; else None."""

@@ -19,7 +19,8 @@ class SourceReport:
     of the same name, or an edited document), ``unchanged``, ``skipped`` (nothing for the store; ``reason`` says
     why) or ``failed`` (``problems`` say why).  ``tried`` names the formats that an unknown file was held against.
     ``coverage``, ``problems`` and ``findings`` are those of what was read now, of an unchanged source those of its
-    earlier readings.  ``run`` is the run it mostly tells of.
+    earlier readings.  ``run`` is the run it mostly tells of; ``former_run`` another that it was stored as before, from
+    which it is taken.
     """
 
     source: str
@@ -32,6 +33,7 @@ class SourceReport:
     problems: tuple[Problem, ...] = ()
     findings: tuple[Finding, ...] = ()
     tried: tuple[str, ...] = ()
+    former_run: str = ""
 
     @property
     def nothing_kept(self) -> bool:
