@@ -30,7 +30,7 @@ def at_start(text: str, *, bare: bool = False, day_first: bool = False) -> Print
         if (
             day is not None
             and day.hour is None
-            and re.fullmatch(r"[\s,]{1,3}(?:on )?", text[behind : behind + day.start])
+            and re.fullmatch(r"[\s,]{0,3}(?:on )?", text[behind : behind + day.start])
         ):
             times = {"hour": clock[0], "minute": clock[1], "second": clock[2], "zone": clock[4]}
             return replace(day, start=shift, end=behind + day.end, **times)  # type: ignore[arg-type]

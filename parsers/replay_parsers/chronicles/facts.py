@@ -35,6 +35,7 @@ _CLOCK = re.compile(
     # "All times UTC", but no "time PT-3 failed".
     rf"|\b(?i:all )(?i:dates?|times?(?:stamps?)?)\s(?P<all>{_PLACE})\b"
     r"|时间[^。；]{0,10}(?P<zh>北京时间|UTC)"
+    rf"|时区\s?[:：]?\s?(?P<zone_zh>{_PLACE})"
     rf"|(?i:\b(?:time\s?zone|tz)\b)[^.;]{{0,40}}?(?P<named>{_PLACE})\b"
     r"|(?i:\b(?:clock|cluster|site)\b)[^.;]{0,40}?(?P<place>UTC\s?[+-]\d{1,2}(?::\d\d)?|[A-Z][A-Za-z]+/[A-Z]\w+)"
 )

@@ -70,7 +70,7 @@ _NOT_A_NODE = re.compile(
     r"seed|bs|gbs|mbs|bsz|adam|sha|utc|gmt|seq|gpt|bloom|glm|opt|llama|tr|page|issue|layer|run|version|"
     r"part|table|figure|fig|phase|"
     r"stage|day|week|attempt|no|zero|top|job|slurm|commit|torch|python|nccl|megatron|deepspeed|std)[-_]?\d+[a-z]?"
-    r"|[a-z][-_]?\d{1,3}[a-z]?",
+    r"|(?:[a-mo-z][-_]?\d{1,3}|n[-_]?\d{1,2})[a-z]?",
     re.IGNORECASE,
 )
 _DURATION = re.compile(

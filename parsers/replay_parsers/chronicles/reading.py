@@ -71,6 +71,8 @@ _PEAK = re.compile(
     r"of) (?:about |~ ?)?(?P<n>\d{1,9}\.\d{1,9}|\d{1,2}(?![\d,.k]))(?!\s?(?:k\b|%|steps?|iter))",
     _I,
 )
+# Where each entry is no launch of its own, "training goes on" starts nothing anew.
+_GOES_ON = re.compile(r"\W*(?:并|就|先|仍)?继续(?:训练|跑|运行)\W*")
 _OF_MACHINES = frozenset({K.CHECKPOINT_INTERVAL_CHANGE, K.TOPOLOGY_CHANGE, K.ROLLBACK})
 _NO_STEP = frozenset({K.THROUGHPUT_DROP})
 _STEP_TOO = frozenset({K.ABANDONED, K.END, *(term.kind for term in CAUSES)}) - {K.CONFIG_BUG, K.DATA_DEFECT}
@@ -139,7 +141,9 @@ def _read_clause(part: Told, sentence: str, *, careful: bool, heading: bool, rel
         found.extend(replace(draft, before=before) if draft.field else draft for draft in options.from_flag(flag))
     found.extend(moves.skips(clause, sentence))
     moved = moves.restarts(clause)
-    if any(draft.kind in (K.RESTART_FROM_SCRATCH, K.START) for draft in found):
+    if any(draft.kind in (K.RESTART_FROM_SCRATCH, K.START) for draft in found) or (
+        not relaunches and _GOES_ON.fullmatch(clause)
+    ):
         moved = []
     acts = [draft for draft in found if draft.role is Role.INTERVENTION and draft.kind is not K.SKIP_BATCHES]
     values = {value for draft in found for value in (draft.before, draft.after) if value is not None}

@@ -35,6 +35,16 @@ HOSTILE: dict[str, Callable[[int], bytes]] = {
     "stars": lambda size: b"**a " * (size // 4),
     "words": lambda size: b"warm warmup learning loss decreas spike grad node from step 100 to 200 " * (size // 70),
     "chinese": lambda size: "从从在于到到，爆炸".encode() * (size // 27),
+    "refusals": lambda size: b"no not never without if we would not plan to consider " * (size // 53),
+    "unfinished plans": lambda size: b"we would rather " + b"go back to " * (size // 11),
+    "ranges": lambda size: b"skipped [1, 2) (3, 4] between 5 and 6 .. " * (size // 41),
+    "offsets": lambda size: b"- T+1h10: a\n- two hours later b\n" * (size // 34),
+    "speakers": lambda size: b"## 2024-05-07\n" + b"[08:05] ida: hm\n\n" * (size // 17),
+    "columns": lambda size: (
+        b"| When | From step | Lost |\n|--|--|--|\n" + b"| 2024-05-07 | 400 | 1 h |\n" * (size // 27)
+    ),
+    "absences": lambda size: "没有出现发生任何新的明显".encode() * (size // 36),
+    "values": lambda size: b"lr 1 to 2 (was 3), wd from 4 to 5 @ 6k5 " * (size // 40),
     "edits": lambda size: b"```\nperl -pi -e " + b"'s|a|b' " * (size // 8) + b"\n```\n",
     "fences": lambda size: b"```\n" * (size // 4 + 1),
     "blank": lambda size: b" " * size + b"x",
