@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import runpy
+import subprocess
 import sys
 
-import pytest
 
-
-def test_the_package_runs_as_a_module(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys, "argv", ["replay", "--help"])
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_module("replay", run_name="__main__")
-    assert ended.value.code == 0
-    assert "Usage:" in capsys.readouterr().out
+def test_the_package_runs_as_a_module() -> None:
+    said = subprocess.run([sys.executable, "-m", "replay", "--help"], capture_output=True, text=True, check=True)
+    assert "Usage:" in said.stdout
