@@ -23,7 +23,7 @@ _STEP = re.compile(
 # What follows a number that is no step though a preposition stands before it: "at 10%", "for 3 days", "at 9 am".
 _NO_STEP_UNIT = (
     r"%|hours?|hrs?|h\b|min|seconds?|secs?|s\b|ms\b|days?|weeks?|months?|小时|分钟|天|点|月|年|号|日|周|"
-    r"T?FLOP|[TGM]B|nodes?|gpus?|节点|卡|台|am\b|pm\b|tokens?|samples?|[:：]\d|K\b"
+    r"T?FLOP|[TGM]B|B\b|nodes?|gpus?|节点|卡|台|am\b|pm\b|tokens?|samples?|[:：]\d|K\b"
 )
 # "从 1024 增大到 2048": two values of a setting, not two places of the run.
 _CHANGED_TO = r"[大小高低增减升降调改缩扩加换翻收放][大小高低加少整紧宽松倍为成换改变]{0,3}[到至为成]"

@@ -59,7 +59,7 @@ def test_it_is_recognised_by_title_and_posting_line() -> None:
 
 def test_a_trouble_told_after_something_was_done_is_a_further_incident(records: Records) -> None:
     told = under(records, "Lineage")
-    assert [kinds[0] for kinds in told] == [K.START, K.LOSS_EXPLOSION, K.GPU_FAILURE, K.NAN_LOSS, K.ACTIVATION_CHANGE]
+    assert [kinds[0] for kinds in told] == [K.START, K.LOSS_EXPLOSION, K.MEMORY_ERROR, K.NAN_LOSS, K.ACTIVATION_CHANGE]
 
 
 def test_a_heading_with_a_date_at_its_end_dates_its_incidents(records: Records) -> None:

@@ -33,11 +33,14 @@ ACTIONS: tuple[Term, ...] = (
         r"^\W*(?:start|beginning) of (?:the )?(?:training|run|pre-?training)\b|^\W*(?:start|launch(?:ed)?)(?=\W*(?:$|"
         r"[,(]))",
         r"^\W*launch(?:ed)?\W*$|\bkicked off (?:the )?(?:main |full )?(?:training|run)\b",
-        r"\b(?:launch|start|began|begin|kick)\w*(?: off)? (?:\w+ ){0,3}(?:experiment|run|lineage)\b(?!s)",
+        r"(?<!time to )\b(?:launch|start|began|begin|kick)\w*(?: off)? (?:\w+ ){0,3}(?:experiment|run|lineage)\b(?!s)",
         r"^\W*(?:开始训练|训练开始|正式开始训练|启动训练|正式开训|开训)\W*$",
         unless=(
             r"\bfrom (?:the )?(?:step [1-9]|iteration [1-9]|global|checkpoint|last|\d)|从",
             r"\bbefore training\b|\bre-?start|\bcrash|\bagain\b|\bhang|\bdiverg|\bwhen starting\b",
+            # "We kicked off a small ablation run beside it."
+            r"\b(?:small(?:er)?|side|toy|tiny|ablations?|sweeps?|proxy|baseline|trial) "
+            r"(?:\w+ )?(?:runs?|experiments?)\b",
         ),
     ),
     term(
@@ -111,8 +114,8 @@ ACTIONS: tuple[Term, ...] = (
         r"corpus|corpora|data mix\w*|mixture)\b"
         r"(?! ?load)",
         r"\b(?:add(?:ed|ing|s)?|remov\w*|drop(?:ped|ping|s)?|delet\w*|filter\w*) (?!steps?|"
-        r"iterations?)..50..\b(?:data(?:sets?)?|corpus|shards?|"
-        r"documents)\b",
+        r"iterations?|after\b|below\b|when\b|once\b|(?:in |per-corpus ){0,2}validation)"
+        r"..50..\b(?:data(?:sets?)?|corpus|shards?|documents)\b",
         r"\b(?:switch\w*|mov\w*|chang\w*) to (?:the |a )?(?:\w+ ){0,2}mix(?:ture)?\b",
         r"数据配比..4..(?:调整|修改|变更)|(?:调整|修改|改变|更换)..6..配比",
         r"\b(?:self-supervised|text)[ -](?:pre-?training )?only\b|\bnew data mix\w*|\bremov\w* (?:them|"
@@ -181,6 +184,7 @@ ACTIONS: tuple[Term, ...] = (
     ),
     term(
         K.RESTART_FROM_SCRATCH,
+        r"\babort\w*\b..12..\b(?:config\w*|settings|set-?up|lineage)\b..120..\badopt\w*",
         r"\b(?:re-?start\w*|re-?run|again|rerun\w*)\b..25..\b(?:from the beginning|from (?:iteration|step) 0)\b",
         r"\broll\w* back to (?:iteration|step) 0\b|(?<!run )(?<!training )\bfrom scratch\b(?! for)|"
         r"\b(?:re-?start\w*|re-?r[au]n\w*|again|anew|over)\b..30..\bfrom scratch\b",
@@ -194,6 +198,11 @@ ACTIONS: tuple[Term, ...] = (
         K.SEED_CHANGE,
         r"\b(?:new|chang\w*|different|another) (?:the )?(?:random |data |shuffl\w+ )?seed\b",
         r"换..4..种子|更换..4..seed",
+    ),
+    term(
+        K.INIT_CHANGE,
+        r"\b(?:chang|switch|mov)\w*\b..25..\binit(?:iali[sz]ation)?\b..12..\bto\b",
+        unless=(r"\bstd\b",),
     ),
     term(
         K.ARCHITECTURE_CHANGE,

@@ -61,9 +61,21 @@ CAUSES: tuple[Term, ...] = (
             r"\b(?:avoid|prevent|detect)\w*\b..12..\b(?:memory|oom)",
         ),
     ),
+    # Of memory, unless it is told of which GPU or machine.
+    term(
+        K.MEMORY_ERROR,
+        r"\becc (?:memory )?(?:error|fault|failure|problem)s?\b",
+        unless=(
+            r"\buncorrect\w*",
+            r"\b(?:gpus?|cuda|xid|hbm)\b",
+            r"\b(?:nodes?|hosts?|machines?|on) [a-z]{0,12}[-_]?\d",
+        ),
+        hides=(K.GPU_FAILURE,),
+    ),
     term(
         K.NODE_FAILURE,
         rf"{_MACHINE}..35..{_FAILED}",
+        rf"{_MACHINE}..12..\b(?:did not|didn't|do not|failed to) pass\b..30..\b(?:checks?|tests?)\b",
         r"\b(?:faulty|bad|broken|dead|failed|lost|corrupt) (?:a |the |one )?(?:\w+ )?(?:node|host|"
         r"machine|instance)s?\b",
         r"\bloses? connection|\blost connection|\bconnection lost\b",
@@ -79,7 +91,9 @@ CAUSES: tuple[Term, ...] = (
             r"\bno(?:t| node) (?:fail|down)",
             r"\bguard against\b|\bhardware failures? (?:continue|recovered)|\bassuming no\b|\bif a\b",
             r"节点数",
-            r"\bbroken? down by\b|\bwhen\b..20..\bgo(?:es)? down\b",
+            r"\bbroken? down by\b|\bwhen\b..20..\bgo(?:es)? down\b|\bonce\b..12..\bgoes down\b",
+            # "To raise hardware issues with the vendor", "machines on a break".
+            r"\b(?:rais\w*|escalat\w*)\b..12..\bissues\b|\bon (?:an? |the )?(?:\w+ )?breaks?\b",
         ),
     ),
     term(

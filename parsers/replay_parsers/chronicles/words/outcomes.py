@@ -14,7 +14,7 @@ OUTCOMES: tuple[Term, ...] = (
         r"showed)\b|"
         r"\b(?:happened|happens) (?:again|once more|anew)\b|\bsame (?:thing|story) again\b|"
         r"\bcame back\b"
-        r"(?! (?:down|by itself|on its own|to (?:normal|where|its|the)|up|online|after))|\bre-?occurr?ed\b",
+        r"(?! (?:down|by itself|on its own|to (?:normal|where|its|the)|up|online|after|with))|\bre-?occurr?ed\b",
         r"\bis still there\b|\bgot the same repeat\b",
         r"再次(?:出现|发生)|又出现",
     ),
@@ -30,8 +30,14 @@ OUTCOMES: tuple[Term, ...] = (
         r"\blooks? (?:much better|healthy|fine|good|stable) (?:now|again)?(?=\W*$)|\blooks? much better\b",
         r"\bback to (?:normal|its? usual)\b|\bsolved the (?:problem|issue)\b|\bthat (?:fixed|solved) it\b",
         r"\b(?:copy|copied|copying|restor\w+) (?:the )?\w+ (?:back )?from (?:the |a )?backup",
+        r"\b(?:cluster|machines|nodes|service|file ?system) (?:was|were) (?:\w+ )?restored\b",
+        r"\b(?:managed|able) to (?:continue|keep|go on|resume) (?:training|running|with)\b|"
+        r"\b(?:managed|able) to (?:\w+ly )?(?:overcome|recover)\b|\bovercame\b",
+        r"\b(?:sufficient|enough) (?:for|to) (?:re-?)?stabili[sz]\w+|"
+        r"\bsolution\b..12..\b(?:seems|is|looks) sufficient\b",
+        r"\breduced (?:our |the )?(?:\w+ ){0,2}recovery time\b",
         r"(?:之后|此后|随后)..4..(?:稳定|平稳)|似乎能?稳定|稳定了|恢复正常|问题解决|重新从..8..拷贝",
-        unless=(r"\bloss[ -]?scal", r"\bshould\b|\bhope|\bmore stable\b|\bto keep\b"),
+        unless=(r"\bloss[ -]?scal", r"\bshould\b|\bhope|\bmore stable\b|(?<!managed )(?<!able )\bto keep\b"),
     ),
     term(
         K.ABANDONED,

@@ -77,6 +77,7 @@ SYMPTOMS: tuple[Term, ...] = (
     term(
         K.GRAD_NORM_SPIKE,
         rf"\bgrad(?:ient)?s?\b..35..(?:{_ROSE}|{_BLEW})",
+        rf"\bgrad(?:ient)?[ _-]?norms? and [\w ]{{3,20}}norms?\b..20..{_ROSE}",
         rf"(?:{_ROSE}|{_BLEW})..12..\bgrad(?:ient)?\b",
         r"梯度(?:范数)?..8..(?:spike|尖峰|爆炸|异常|飙升|变大|增大|升高|上升|暴涨)",
         r"\bgrad\b..10..spike",
