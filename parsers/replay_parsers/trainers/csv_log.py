@@ -112,7 +112,7 @@ def read(request: Request) -> Iterator[Records]:
             elif not table.read(line, book):
                 book.leave_over(line.number, line.text)
         problems += book.take_problems()
-        scalars, events = book.scalars.take(), book.events.take()
+        scalars, events = book.take_scalars(), book.events.take()
         if block.last and start == block.end and start and not problems:
             return
         yield Records(

@@ -94,7 +94,7 @@ def document_records(
     request: Request, format_name: str, book: Book, start: int, end: int, problems: list[Problem]
 ) -> Records:
     """What a document says from byte ``start`` to ``end``, and what has been told since the last piece."""
-    scalars, events = book.scalars.take(), book.events.take()
+    scalars, events = book.take_scalars(), book.events.take()
     return Records(
         source=request.source,
         format=format_name,

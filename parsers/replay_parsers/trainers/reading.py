@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
+from replay_parsers.clock import ClockCheck
 from replay_parsers.lines import Block, Line, cut, part_of, read_blocks, split_rank
 from replay_parsers.parser import Request
-from replay_parsers.records import Coverage, EventKind, Finding, Problem, ProblemKind, Records, Run
+from replay_parsers.records import Coverage, EventKind, Finding, Problem, ProblemKind, Records, Run, Scalars
 from replay_parsers.trainers.columns import MOST_TAGS, ScalarColumns
 from replay_parsers.trainers.events import EventLog
 from replay_parsers.trainers.line_events import is_noise, recognise
@@ -43,6 +44,7 @@ class Book:
         self.scalars = ScalarColumns(state.get("scalars"))
         self.events = EventLog(request.run, request.source, self.scalars, state.get("events"))
         self.repeats = Repeats(state.get("repeats"))
+        self.clock = ClockCheck(state.get("clock"))
         self.findings: list[Finding] = []
         self.problems: list[Problem] = []
         # Whether values were left out since the log has more names than there is room for.
@@ -63,6 +65,7 @@ class Book:
             "repeats": self.repeats.state(),
             "full": self.full,
             "lost_told": self.lost_told,
+            "clock": self.clock.state(),
         }
 
     def repeated(
@@ -183,6 +186,12 @@ class Book:
             )
         )
 
+    def take_scalars(self) -> Scalars:
+        """The rows since the last call; where their clock cannot be right is a finding."""
+        rows = self.scalars.take()
+        self.findings += self.clock.look(rows, self.run, self.source)
+        return rows
+
     def coverage(self, bytes_read: int, lost_bytes: int, records: int) -> Coverage:
         """The ledger since the last call."""
         if self.events.repeats:
@@ -282,7 +291,7 @@ def read_log(
         if block.last and (left := dialect.unfinished()):
             problems.append(_open_record(request.source, block, left))
         problems += book.take_problems()
-        scalars, events = book.scalars.take(), book.events.take()
+        scalars, events = book.take_scalars(), book.events.take()
         if block.last and start == end and start > request.start and not problems:
             return
         yield Records(
