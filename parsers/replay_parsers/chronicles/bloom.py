@@ -34,7 +34,8 @@ _HEADING = re.compile(r"^#{1,6}[ \t]+(\S.*)$", re.MULTILINE)
 _PASTED = re.compile(r"^[ \t]*(?:\[\w+\]:[ \t]*)?iteration[ \t]+\d+/[ \t]*\d+ \|", re.MULTILINE)
 # Headings that announce a trouble without naming it.
 _TROUBLE = re.compile(
-    r"\bissues?\b|\bproblems?\b|\bbugs?\b|\bexperiments?\b|\bimportance\b|\bwatchdog\b", re.IGNORECASE
+    r"\bstab(?:le|ility)\b|\bissues?\b|\bproblems?\b|\bbugs?\b|\bexperiments?\b|\bimportance\b|\bwatchdog\b",
+    re.IGNORECASE,
 )
 # Headings over plans, advice and tools.
 _NO_INCIDENT = re.compile(

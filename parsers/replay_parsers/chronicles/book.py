@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from replay_parsers.chronicles import clock, consistency, conversations, incidents, outcomes, telling
+from replay_parsers.chronicles import clock, consistency, conversations, incidents, outcomes, summaries, telling
 from replay_parsers.chronicles.consistency import Doubt
 from replay_parsers.chronicles.drafts import Draft
 from replay_parsers.chronicles.entries import Entry, Tally, read_entry
@@ -64,7 +64,7 @@ def assemble(document: Document, outline: Outline, style: Style, *, source: str,
         read_entry(passage, tally, careful=style.careful, relaunches=style.relaunches, own=own)
         for passage in outline.passages
     ]
-    entries = conversations.joined(entries)
+    entries = summaries.told_once(conversations.joined(entries))
     facts = run_facts(outline.others, document.title, tally)
     name = style.run or launched_run(entries) or run
     clocks = _clocks(entries)
@@ -187,7 +187,9 @@ def _stable_before(told: Sequence[Incident]) -> None:
             for draft in later.drafts[acted:]
             if draft.kind is EventKind.RECOVERED and _same_sentence(draft, later)
         ]
-        if not moved or not any(draft.role is Role.INTERVENTION for draft in later.drafts):
+        # A setting that is only compared with an earlier run's was not changed here: the praise is of this entry.
+        acts = [draft for draft in later.drafts if draft.role is Role.INTERVENTION]
+        if not moved or not any("compared_with" not in draft.detail for draft in acts):
             continue
         told_by = {"locator": f"§ {later.entry.heading}", "told_by": later.name}
         earlier.drafts.extend(

@@ -77,12 +77,30 @@ class _Episode:
             return True
         if _is_trouble(draft) and self.started:
             return True
-        if draft.quote == self.drafts[-1].quote:
-            return False
+        last = self.drafts[-1]
+        if draft.quote == last.quote:
+            # "... until finally we swapped the optimizer": what was done before had not helped.
+            return draft.role is Role.INTERVENTION and last.kind is K.RECURRED and self.acted
         if _is_trouble(draft):
+            if not self.done and self._lists(draft):
+                return False
+            if draft.role is Role.SYMPTOM and draft.line == last.line and self._by_mistake():
+                return False
             # Running prose takes up one trouble a paragraph.
-            return self.done or draft.line != self.drafts[-1].line
+            return self.done or draft.line != last.line
         return draft.role is Role.INTERVENTION and self.settled
+
+    def _lists(self, draft: Draft) -> bool:
+        """Whether ``draft`` is an item of a list that a sentence opens: the first, or one of a kind told already."""
+        openers = [place for place, told in enumerate(self.drafts) if told.quote.endswith(":")]
+        if not openers:
+            return False
+        return openers[-1] == len(self.drafts) - 1 or draft.kind in {told.kind for told in self.drafts}
+
+    def _by_mistake(self) -> bool:
+        """Whether so far somebody has done something by mistake, and nothing was seen of it yet."""
+        mistake = any(draft.kind is K.OPERATOR_ERROR for draft in self.drafts)
+        return mistake and self.acted and not any(draft.role is Role.SYMPTOM for draft in self.drafts)
 
 
 def _is_trouble(draft: Draft) -> bool:

@@ -124,7 +124,7 @@ def _changed(drafts: list[Draft], known: dict[str, float]) -> list[Draft]:
 
 def _finish(drafts: list[Draft], tried: set[int], samples_per_step: int | None) -> list[Draft]:
     """Decide between restart and rollback, and give steps to what holds from the loaded checkpoint on."""
-    drafts = _saved_before(drafts)
+    drafts = _converted_before(_saved_before(drafts))
     seen = [draft.step for draft in drafts if draft.role is Role.SYMPTOM and draft.step is not None]
     kinds = {draft.kind for draft in drafts}
     # Starting twice from one checkpoint is trying another variant, unless machines were at fault.
@@ -152,6 +152,21 @@ def _saved_before(drafts: list[Draft]) -> list[Draft]:
             index = open_moves[-1]
             filled[index] = replace(filled[index], step=draft.step)
             filled.remove(draft)
+    return filled
+
+
+def _converted_before(drafts: list[Draft]) -> list[Draft]:
+    """A checkpoint said to be converted is what the restart told below it loaded, if that has no step."""
+    filled = list(drafts)
+    converted = next((draft for draft in drafts if draft.detail.get("converted")), None)
+    if converted is None:
+        return filled
+    below = range(filled.index(converted) + 1, len(filled))
+    place = next((place for place in below if filled[place].kind is K.RESTART and filled[place].step is None), None)
+    if place is not None:
+        detail = {"checkpoint": converted.detail["checkpoint"], **filled[place].detail}
+        filled[place] = replace(filled[place], step=converted.step, detail=detail)
+        filled.remove(converted)
     return filled
 
 

@@ -175,6 +175,15 @@ _NOT_SEEN = re.compile(
 )
 
 
+# "We went ahead with plan B, where we would start over": what the plan would do was done.
+_CARRIED_OUT = re.compile(
+    r"\b(?:(?:decided|chose|agreed) to (?:follow through|go ahead|go through|proceed)|followed through|went ahead|"
+    r"went through) with\b.{0,200}?\b(?:where|in which|by which|under which) we would\b",
+    _I,
+)
+_OF_THE_PLAN = re.compile(r"^(?P<head>\W*(?:where|in which|by which|under which) we )would ", _I)
+
+
 def announces_plans(heading: str) -> bool:
     """Whether what stands below a heading or a line such as "Next steps:" is still to be done."""
     return _AHEAD_HEADING.match(heading) is not None
@@ -208,8 +217,11 @@ def told(
     asked = question and (_ASKS.match(sentence) is not None or len(pieces) == 1)
     parts: list[Told] = []
     governed, supposed = False, False
+    carried_out = _CARRIED_OUT.search(sentence) is not None
     for piece in pieces:
         clause = without_comparison(piece)
+        if carried_out:
+            clause = _OF_THE_PLAN.sub(r"\g<head>", clause)
         supposed = supposed or _CONDITION.match(clause) is not None
         if supposed:
             # What hangs on an "if" ends where the next thing is announced: "had we clipped, it would run: NaN at 900".

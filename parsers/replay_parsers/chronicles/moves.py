@@ -88,6 +88,11 @@ _SAVED = re.compile(
     r"saved (?:a )?(?:new )?checkpoint)\b.{0,60}?(?P<name>global_step(?P<n>\d{1,12})\w{0,20})",
     re.IGNORECASE,
 )
+_CONVERTED = re.compile(
+    r"\b(?:convert|re-?shard|re-?partition)(?:ed|ing) (?:the )?(?:last )?(?:(?:checkpoint|ckpt) )?"
+    r"`?(?P<name>global_step(?P<n>\d{1,12})\w{0,20})",
+    re.IGNORECASE,
+)
 _SKIP = re.compile(
     r"\b(?:skip(?:ped|ping|s)?|leav\w* out|left out|omit\w*|dropp?(?:ed|ing|"
     r"s)?(?= (?:the )?(?:\d[\d,]* (?:data )?)?(?:batches|data (?:of|from|between|in)|samples (?:of|from|between)|steps|"
@@ -129,6 +134,9 @@ def restarts(clause: str) -> list[Draft]:
         return [Draft(kind=K.CHECKPOINT_SAVE if told["switch"] else K.RESTART, step=int(told["n"]), detail=detail)]
     if saved := _SAVED.search(clause):
         return [Draft(kind=K.CHECKPOINT_SAVE, step=int(saved["n"]), detail={"checkpoint": saved["name"]})]
+    if converted := _CONVERTED.search(clause):
+        detail = {"checkpoint": converted["name"], "converted": "yes"}
+        return [Draft(kind=K.CHECKPOINT_SAVE, step=int(converted["n"]), detail=detail)]
     if _NOT_NOW.search(clause):
         return []
     if back := _ROLLBACK.search(clause):

@@ -41,6 +41,14 @@ _FOUND_OUT = re.compile(r"\bonly to (?:find|realize|discover)\b", _I)
 _CONDITION = re.compile(r"^\W*(?:if|suppose|perhaps|maybe|ideally|suggestion|note that)\b", _I)
 
 
+_SUMS_UP = re.compile(
+    r"^\W*(?:all in all|in summary|in short|in a nutshell|to sum(?: it| this| things)? up|to summari[sz]e)\b"
+    r"|^\W*(?:the |our |in (?:the|our) )?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.? "
+    r"\d{1,2}(?:st|nd|rd|th)? (?:update|post|report|note)s?\b",
+    _I,
+)
+
+
 def is_quoted(sentence: str) -> bool:
     """Whether a sentence announces what somebody else said."""
     return _QUOTED.search(sentence) is not None
@@ -54,6 +62,11 @@ def is_musing(sentence: str) -> bool:
 def is_condition(sentence: str) -> bool:
     """Whether a whole sentence stands under an "if" or a "note that"."""
     return _CONDITION.search(sentence) is not None
+
+
+def sums_up(sentence: str) -> bool:
+    """Whether a sentence only sums up what is told elsewhere ("All in all, ...", "The May 4th update: ...")."""
+    return _SUMS_UP.search(sentence) is not None
 
 
 def finds_out(clause: str) -> bool:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from replay_parsers.chronicles.drafts import Draft
 from replay_parsers.chronicles.grouping import MOVES
 from replay_parsers.chronicles.incidents import DAMAGE, Incident
-from replay_parsers.records import EventKind, Evidence
+from replay_parsers.records import EventKind, Evidence, Role
 
 K = EventKind
 
@@ -47,11 +48,39 @@ def _family(kinds: set[EventKind]) -> set[EventKind]:
 
 def add(incidents: Sequence[Incident]) -> None:
     """Add to each incident what later ones tell of it.  Outcomes that an entry states itself are kept as they are."""
+    for earlier, later in pairwise(incidents):
+        _came_again(earlier, later)
     for index, incident in enumerate(incidents):
         if incident.kinds() & _STATED:
             continue
         if outcome := _outcome(index, incidents):
             incident.drafts.append(outcome)
+
+
+def _came_again(earlier: Incident, later: Incident) -> None:
+    """Let an incident that begins with "the same happened again" tell that of the one before, which shows it, too.
+
+    What came of this one can only be told after something was done about it.
+    """
+    acted = next((place for place, draft in enumerate(later.drafts) if _is_deed(draft)), 0)
+    again = next((draft for draft in later.drafts[:acted] if draft.kind is K.RECURRED and draft.quote), None)
+    symptoms = {draft.kind for draft in later.drafts if draft.role is Role.SYMPTOM}
+    if again is None or not symptoms & _shown(earlier):
+        return
+    later.drafts.remove(again)
+    if K.RECURRED not in earlier.kinds():
+        seen = later.first(symptoms & _shown(earlier))
+        earlier.drafts.append(_told(K.RECURRED, later, seen.step if seen else None, {}))
+
+
+def _is_deed(draft: Draft) -> bool:
+    return draft.role is Role.INTERVENTION and not draft.heading
+
+
+def _shown(incident: Incident) -> set[EventKind]:
+    """The symptoms of an incident and those that one trouble shows with them."""
+    symptoms = {draft.kind for draft in incident.drafts if draft.role is Role.SYMPTOM}
+    return symptoms | _family(symptoms)
 
 
 def _outcome(index: int, incidents: Sequence[Incident]) -> Draft | None:

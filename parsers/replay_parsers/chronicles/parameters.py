@@ -111,6 +111,8 @@ PARAMETERS: tuple[Parameter, ...] = (
         r"\binit(?:iali[sz]ation)?[ _-](?:method[ _-])?std\b|\bstd init\b",
         options="init-method-std init-std",
     ),
+    # The share of one over the width whose root is the spread of the first weights.
+    _parameter("init_coefficient", K.INIT_CHANGE, r"\binit(?:iali[sz]ation)?(?=\W{1,4}sqrt\b)"),
     _parameter("seed", K.SEED_CHANGE, r"\bseed\b", r"随机种子|种子", options="seed"),
     _parameter(
         "loss_scale",

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from replay_parsers.chronicles import changes, effective, moves, options
+from replay_parsers.chronicles import changes, comparisons, effective, moves, options
 from replay_parsers.chronicles.clauses import clauses
 from replay_parsers.chronicles.drafts import Draft, absorb
 from replay_parsers.chronicles.losses import with_losses
 from replay_parsers.chronicles.mood import Told, told
-from replay_parsers.chronicles.musing import finds_out, is_condition, is_musing
+from replay_parsers.chronicles.musing import finds_out, is_condition, is_musing, sums_up
 from replay_parsers.chronicles.numbers import number
 from replay_parsers.chronicles.phrases import Flag, flags, nodes, positions
 from replay_parsers.chronicles.words import ACTIONS, CAUSES, OUTCOMES, SYMPTOMS, Term
@@ -20,7 +20,9 @@ K = EventKind
 _I = re.IGNORECASE
 
 _ELSEWHERE = re.compile(
-    r"\b(?:as it is|as it was|same as|like|than|similar to|as)\s(?:it\s\w+\s)?(?:in|at|around)?\s?$|[和与]\s?$", _I
+    r"\b(?:as it is|as it was|same as|like|than|similar to|as)\s(?:it\s\w+\s)?(?:in|at|around)?\s?$"
+    r"|\b(?:same as|just like|similar to)\s(?:the\s)?\w{1,20}\s(?:at|around|of)\s?$|[和与]\s?$",
+    _I,
 )
 # "Restarted from 4000 after a crash": the crash was elsewhere.
 _GONE_ON_FROM = re.compile(
@@ -102,19 +104,30 @@ def read_sentence(
     own.
     """
     found: list[Draft] = []
-    if careful and is_condition(sentence):
+    if careful and (is_condition(sentence) or sums_up(sentence)):
         return found
     for part in told(clauses(sentence), sentence, heading=heading, announced=careful, planned=planned, own=own):
         if careful and is_musing(part.clause) and not finds_out(part.clause):
             continue
         careful_here = careful and not heading
-        found.extend(_read_clause(part, sentence, careful=careful_here, heading=heading, relaunches=relaunches))
+        read = _read_clause(part, sentence, careful=careful_here, heading=heading, relaunches=relaunches)
+        if careful and _AT_LAST.match(part.clause) and _has_deed(read) and _has_deed(found):
+            found.append(Draft(kind=K.RECURRED))  # what was done before had not helped
+        found.extend(read)
     if any(draft.kind is K.START for draft in found):
         # With what a run began was not changed.
         found = [draft for draft in found if not (draft.field and draft.before is None and draft.after is not None)]
     found = absorb(found)
     quote = sentence if len(sentence) <= 300 else sentence[:297] + "..."
     return [replace(draft, line=line, quote=quote, heading=heading) for draft in found]
+
+
+# "We lowered the rate, then again, until finally we swapped the optimizer."
+_AT_LAST = re.compile(r"\W*until (?:we |they )?(?:finally|eventually|at last|in the end)\b", _I)
+
+
+def _has_deed(drafts: list[Draft]) -> bool:
+    return any(draft.role is Role.INTERVENTION for draft in drafts)
 
 
 def tells_something(heading: str) -> bool:
@@ -132,6 +145,8 @@ def _read_clause(part: Told, sentence: str, *, careful: bool, heading: bool, rel
         for change in changes.from_prose(part.clause if changes.mends(sentence) else clause, sentence, careful=careful)
         if not symptom or (change.field != "loss_scale" and (change.after is not None or "factor" in change.detail))
     )
+    if careful and not any(draft.field for draft in found):
+        found.extend(comparisons.with_another_run(part.clause))
     named = [flag for flag in flags(clause) if not flag.assigned or heading or _is_set(flag, clause)]
     for place, flag in enumerate(named):
         following = named[place + 1] if place + 1 < len(named) else None
@@ -201,7 +216,8 @@ def _terms(part: Told) -> list[Term]:
         told.append((0, _NODE_TERM))
     if not any(term.kind is K.NODE_REPLACEMENT for _, term in told) and nodes(done) and _TAKEN_OUT.search(done):
         told.append((len(done), _REPLACED_TERM))
-    return [term for _, term in sorted(told, key=lambda pair: pair[0])]
+    # "Recovered from two failures": what came of a trouble stands behind it.
+    return [term for _, term in sorted(told, key=lambda pair: (pair[1] in OUTCOMES, pair[0]))]
 
 
 def _bare(clause: str) -> str:

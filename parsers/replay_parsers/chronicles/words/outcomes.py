@@ -22,6 +22,7 @@ OUTCOMES: tuple[Term, ...] = (
         K.RECOVERED,
         r"\bseems? (?:to be )?(?:\w+ )?stable\b|\b(?:is|was|became|remained|running) (?:now )?stable\b",
         r"[:：]\s?stable\W*$",
+        r"\b(?:without|w/o) a single (?:\w+ )?(?:instabilit\w+|spike|divergence|problem|issue|crash)\b",
         r"^\W*stable (?:so far|since|again|now|after|until|for)\b|\bstable (?:so far|since|again|"
         r"afterwards)\b|\bno (?:more |further )(?:spikes?|"
         r"issues|problems|crashes)\b",
