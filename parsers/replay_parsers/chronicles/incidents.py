@@ -124,7 +124,7 @@ def _changed(drafts: list[Draft], known: dict[str, float]) -> list[Draft]:
 
 def _finish(drafts: list[Draft], tried: set[int], samples_per_step: int | None) -> list[Draft]:
     """Decide between restart and rollback, and give steps to what holds from the loaded checkpoint on."""
-    drafts = _converted_before(_saved_before(drafts))
+    drafts = _not_given_up(_converted_before(_saved_before(drafts)))
     seen = [draft.step for draft in drafts if draft.role is Role.SYMPTOM and draft.step is not None]
     kinds = {draft.kind for draft in drafts}
     # Starting twice from one checkpoint is trying another variant, unless machines were at fault.
@@ -168,6 +168,16 @@ def _converted_before(drafts: list[Draft]) -> list[Draft]:
         filled[place] = replace(filled[place], step=converted.step, detail=detail)
         filled.remove(converted)
     return filled
+
+
+_COMPLETED = re.compile(r"\b(?:complet|finish|conclud)\w*|完成|完毕", re.IGNORECASE)
+
+
+def _not_given_up(drafts: list[Draft]) -> list[Draft]:
+    """A run said to be completed was not given up by stopping it: "Training completed: ... we stopped the run"."""
+    if not any(draft.kind is K.END and _COMPLETED.search(draft.quote) for draft in drafts):
+        return drafts
+    return [draft for draft in drafts if draft.kind is not K.ABANDONED]
 
 
 _STARTED = re.compile(

@@ -47,6 +47,8 @@ def test_what_prose_tells(sentence: str, kind: K) -> None:
         ("The hosts seemed to be on a winter break.", K.NODE_FAILURE),
         ("We meet them weekly to raise hardware issues.", K.NODE_FAILURE),
         ("Spares stand by for a node once it goes down.", K.NODE_FAILURE),
+        ("Whether it helps we shall see on the next node failure.", K.NODE_FAILURE),
+        ("The trial covered the new launcher and not the NCCL issue.", K.NETWORK_FAILURE),
         ("We had no time to launch the long run.", K.START),
         ("We kicked off a small ablation run beside it.", K.START),
         ("The perplexity drops after a second pass over the dataset.", K.DATA_CHANGE),
@@ -173,6 +175,10 @@ We switched the training to 16 nodes.
 
 2. resumed training normally
 
+### 2023-06-30 Training completed
+
+We reached the last token and stopped the training a day later.
+
 ### What makes it so stable?
 
 We passed the first third without a single spike. It may be:
@@ -202,3 +208,7 @@ def test_a_restart_goes_on_from_the_checkpoint_that_was_converted_for_it(chronic
 
 def test_what_a_run_owes_its_stability_to_is_an_entry_of_its_own(chronicle: Records) -> None:
     assert of(chronicle, "what-makes-it-so-stable") == [(K.INIT_CHANGE, None), (K.RECOVERED, None)]
+
+
+def test_a_run_that_was_completed_was_not_given_up_by_stopping_it(chronicle: Records) -> None:
+    assert of(chronicle, "2023-06-30") == [(K.END, None)]

@@ -34,7 +34,7 @@ CAUSES: tuple[Term, ...] = (
         r"transceiver)\b",
         r"\blink (?:down|flap\w*)|\bpacket loss\b",
         r"nccl..6..(?:超时|报错|错误)|通信超时|网卡..4..(?:故障|异常|坏)|网络(?:通信)?..6..(?:故障|问题|异常|抖动)|交换机..4..故障|光模块",
-        unless=(r"wasn't an issue", r"\bno (?:network )?issue"),
+        unless=(r"wasn't an issue", r"\bno (?:network )?issue", r"\bnot the\b..12..\bissue"),
         hides=(K.NODE_FAILURE,),
     ),
     term(
@@ -91,6 +91,7 @@ CAUSES: tuple[Term, ...] = (
             r"\bno(?:t| node) (?:fail|down)",
             r"\bguard against\b|\bhardware failures? (?:continue|recovered)|\bassuming no\b|\bif a\b",
             r"节点数",
+            r"\b(?:on|at|until|for|with|by) the next\b..20..\bfail\w*",
             r"\bbroken? down by\b|\bwhen\b..20..\bgo(?:es)? down\b|\bonce\b..12..\bgoes down\b",
             # "To raise hardware issues with the vendor", "machines on a break".
             r"\b(?:rais\w*|escalat\w*)\b..12..\bissues\b|\bon (?:an? |the )?(?:\w+ )?breaks?\b",
