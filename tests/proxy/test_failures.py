@@ -492,7 +492,7 @@ def test_false_alarms_are_told_apart_by_the_run_they_were_seen_in() -> None:
         "2 of 90 quiet steps of runs with it that stayed well; 1 of 71 quiet steps of runs that went wrong"
     )
     assert failure_table.order_line(failure, results) == (
-        "grad_norm above 6, told against loss above 1.25 medians of the last 100 steps: not seen in 1 of 1"
+        "grad_norm above 6, told against loss above 1.25 medians of the last 100 steps, on 1 seeds: not seen in 1"
     )
 
 

@@ -104,7 +104,7 @@ def order_line(failure: Failure, results: Sequence[Result]) -> str:
         "not seen": "not seen in {}",
     }
     told = ", ".join(text.format(orders.count(order)) for order, text in words.items() if order in orders)
-    return f"{failure.signs[0]}, told against {rival}: {told} of {len(wrong)}"
+    return f"{failure.signs[0]}, told against {rival}, on {len(wrong)} seeds: {told}"
 
 
 def _sign_line(sign: Sign, wrong: Sequence[Result], quiet: Sequence[Result]) -> str:

@@ -135,9 +135,9 @@ INITIALISATION = Failure(
     name="bad-initialisation",
     title="Initial weights that are too wide",
     source="BigScience 104B chronicles (std 0.02 to 0.006, near sqrt(1/(3 width))); OPT (positions that did not learn)",
-    mechanism="Wide weights saturate attention from the first steps on, and the learned positions, as wide as they, "
-    "drown the symbols' own embeddings. With the norm behind the branch little of the input comes through, and "
-    "learning is slow.",
+    mechanism="Learned positions as wide as the weights drown the symbols' own embeddings, and wide weights saturate "
+    "attention from the first steps on. It takes both, and the norm behind the branch: with rotary positions, which "
+    "have no initial width, the same weights do no harm.",
     settings="word source, post-LN, learning rate 0.03, std 0.38 = 3.7 x sqrt(1/(3 x 32)), the ratio of 0.02 to 104B's "
     "0.0054, of all weight matrices and of the learned positions (control: std 0.102)",
     signature="the largest attention logit passes 20 within the first steps, on some seeds at the very first, before "

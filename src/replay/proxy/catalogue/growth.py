@@ -118,9 +118,10 @@ FP16 = Failure(
     "scale is halved down to its floor, and nothing can change the weights any more.",
     settings="word source, plain attention, no weight decay, constant learning rate 0.3, autocast in fp16 with "
     "torch's GradScaler, growth interval 20 (control: the same in fp32)",
-    signature="attention logits pass 1,000, 50 to 150 steps later the loss is not finite for the first time; it "
-    "flickers between numbers and none for tens of steps while the scale is halved down to its floor of 1, and is gone "
-    "for good. On most seeds the scale falls at the first overflow of the forward pass or behind it, not ahead",
+    signature="attention logits pass 1,000 and then 30,000, 50 to 150 and some 30 steps before the loss is not "
+    "finite for the first time; it flickers between numbers and none for tens of steps while the scale is halved "
+    "down to its floor of 1, and is gone for good. On most seeds the scale falls at the first overflow of the "
+    "forward pass or behind it, not ahead",
     leading_signal="attention_logit_max",
     criterion="the loss is not finite at 15 or more of the last 20 of 400 steps; dated by the first that is not",
     case=fp16_overflow_collapse,
@@ -147,15 +148,15 @@ FP16 = Failure(
     "rate is one. QK-norm postpones the collapse by some 150 steps: its attention logits stay small (21 at most "
     "where they were looked at), but the residual stream grows to an RMS of 10^4, and fp16 ends there as well, a "
     "second mechanism. In runs of 300 steps, as they were at first, that looked like a cure on most seeds. At "
-    "learning rates 0.15 and 0.2 fp32 learns (1.4 to 2.4), but so does fp16: it stayed finite on 2 of 2 seeds of "
-    "the search. Dated by its last stretch without a finite loss, as it was at first, the failure seemed to be "
-    "announced by the scale; dated by the first, it hardly is. At learning rate 0.1 this small model grows logits "
-    "of 1,300 and stays finite; four layers of width 64 collapse there too, at 73 ms a step. GLM-130B's order (the "
-    "scale falls first, then the loss explodes) was not obtained in fp16 proper: withheld steps freeze the weights. "
-    "It is number 11. In earlier verifications runs of 200, 240 and 300 steps, all of whose "
-    "last 20 losses had to be gone, missed runs that were gone but for a single number; the criterion allows for "
-    "such numbers now. Attention logits above 1,000, the leading sign at first, stand at most steps of the control, "
-    "too: large logits are no sign of fp16's end, logits near it are.",
+    "learning rates 0.15 and 0.2 fp32 learns (1.4 to 2.4), but so does fp16: it stayed finite on 2 of 2 seeds of the "
+    "search. Dated by its last stretch without a finite loss, as it was at first, the failure seemed to be announced "
+    "by the scale; dated by the first, it hardly is. At learning rate 0.1 this small model grows logits of 1,300 and "
+    "stays finite; four layers of width 64 collapse there too, at 73 ms a step. GLM-130B's order (the scale falls "
+    "first, then the loss explodes) was not obtained in fp16 proper: withheld steps freeze the weights. It is number "
+    "11. In earlier verifications runs of 200, 240 and 300 steps, all of whose last 20 losses had to be gone, missed "
+    "runs that were gone but for a single number; the criterion allows for such numbers now. Attention logits above "
+    "1,000, the leading sign at first, come earlier than those above 30,000. Both stand at most steps of the "
+    "control, too, which survives such logits in fp32: they announce the end of a run in fp16, and of no other.",
 )
 
 

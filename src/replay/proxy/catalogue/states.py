@@ -54,7 +54,7 @@ SECOND_MOMENT = Failure(
     "where gradients grow; v, with beta2 0.999, follows too slowly, and the step divided by its root is too long.",
     settings="copy task, V = 32, learning rate 6e-3, beta2 0.999, weight decay 0.5 (control: 0.1), no clipping, fp32",
     signature="the loss jumps from 0.02 to 1 to 4 within a few steps and is back within 100; RMS of g^2/v and "
-    "gradient norm rise a few steps before it, and so does the loss itself, watched as keenly",
+    "gradient norm rise one or two steps before it, and so does the loss itself, watched as keenly",
     leading_signal="second_moment_lag",
     criterion="mean loss of five steps below 0.06 for 100 steps on end, and above 0.5 later, within 1,400 steps; "
     "dated by the first of those steps whose own loss is above 0.5",
@@ -96,17 +96,17 @@ SECOND_MOMENT = Failure(
         ),
     ),
     search="On the seeds of the search, weight decay 0 to 0.1: one spike in 16 runs. Learning rate 4e-3: one spike a "
-    "run, later, on 7 of 8. What was tried as a cure is mostly none (see the table): clipping the gradient is, while "
-    "half the learning rate, clipping the update and a lower beta2 leave many runs with a spike. With beta2 0.95 the "
-    "second moment hardly lags, and losses still rise by some 0.5, at the edge of the criterion: the lag announces "
-    "the spike and enlarges it, but does not explain it alone. Lowered 100 steps ahead only, beta2 looked like a "
-    "cure while those runs ended 150 steps behind the spike; all runs are of the same length now. Skipping 200 "
-    "batches from a checkpoint 100 steps ahead is a lottery, unlike number 5: where seeds were compared one by one, "
-    "the spike came earlier more often than later, and was rarely gone. A checkpoint that brings the old beta2 back "
-    "undoes the change bit for bit: that row is the run with the cause. RMS of g^2/v was first told against a "
-    "doubled loss, and led on every seed; a loss watched as keenly does about as well. The first verification (loss "
-    "below 0.06 once) had a control that stumbled 40 steps behind learning the task; since then the loss must have "
-    "stayed low for 100 steps.",
+    "run, later, on 7 of 8. What was tried as a cure is mostly none (see the table): clipping the gradient is, a "
+    "lower beta2 spares most runs, while half the learning rate and clipping the update leave most with a spike. "
+    "With beta2 0.95 the second moment hardly lags, and losses still rise by some 0.5, at the edge of the criterion: "
+    "the lag announces the spike and enlarges it, but does not explain it alone. Lowered 100 steps ahead only, beta2 "
+    "looked like a cure while those runs ended 150 steps behind the spike; all runs are of the same length now. "
+    "Skipping 200 batches from a checkpoint 100 steps ahead is a lottery, unlike number 5: where seeds were compared "
+    "one by one, the spike came earlier more often than later, and was rarely gone. A checkpoint that brings the old "
+    "beta2 back undoes the change bit for bit: that row is the run with the cause. RMS of g^2/v was first told "
+    "against a doubled loss, and led on every seed; a loss watched as keenly does about as well. The first "
+    "verification (loss below 0.06 once) had a control that stumbled 40 steps behind learning the task; since then "
+    "the loss must have stayed low for 100 steps.",
 )
 
 
@@ -171,11 +171,12 @@ DATA_AND_STATE = Failure(
     ),
     search="PaLM's control, the very same batch met by a younger state, is there: the batches between are left out, "
     "and a run with the same jump but the batch clean tells what the jump itself does. (At first another batch with "
-    "the same defect stood in for it.) Rolling back and skipping nothing gives, bit for bit, the run with the "
-    "cause: resuming is exact, so that this row says nothing more than that the harm is no accident of the machine. "
-    "Half the learning rate is but a part of a cure, and clipping the update is none: the peak is larger with it "
-    "(see the table). The state that matters is mostly in the weights: late weights with an early v are harmed, "
-    "early weights with a late v hardly. A spontaneous spike (number 4) resets the sensitivity.",
+    "the same defect stood in for it.) Rolling back and skipping nothing gives, bit for bit, the run with the cause: "
+    "resuming is exact, so that this row says nothing more than that the harm is no accident of the machine. The "
+    "jump alone, with the batch clean, upsets a run now and then (see the table), so that what the odd batch does to "
+    "the younger state is told beside it. Half the learning rate is but a part of a cure, and clipping the update is "
+    "none. The state that matters is mostly in the weights: late weights with an early v are harmed, early weights "
+    "with a late v hardly. A spontaneous spike (number 4) resets the sensitivity.",
 )
 
 
