@@ -26,6 +26,8 @@ steps, values after and factors must agree.
 
 Only the curated facts whose source is the file itself are asked for: a parser cannot know what a paper adds.
 What the timeline tells from another source alone is left out on both sides.
+
+The parsers were written with these books in view.  The figures say how well these are read, and little of others.
 """
 
 from replay.chronicle_evaluation.books import BOOKS, Book

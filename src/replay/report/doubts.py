@@ -16,6 +16,7 @@ from replay.report.words import count, listed, spelled
 _SORTS = {
     "clock": ("date or time", "dates or times"),
     "date_order": ("date or time", "dates or times"),
+    "clock_jump": ("date or time", "dates or times"),
     "clocks": ("difference of clocks", "differences of clocks"),
     "step_against_clock": ("step", "steps"),
     "step_order": ("step", "steps"),
