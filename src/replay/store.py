@@ -13,13 +13,13 @@ with no rows; whatever writes first creates it.
 
 from __future__ import annotations
 
-import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from replay.storage import layout
+from replay.storage.answers import LOGGER, TRIES, Answers
 from replay.storage.errors import StoreError, UnsoundPartError
 from replay.storage.ledger import Ledger, Snapshot
 from replay.storage.reports import IngestReport, Progress, ProgressCallback, SourceReport
@@ -37,12 +37,6 @@ if TYPE_CHECKING:
     from replay_parsers.records import Records
 
 __all__ = ["EventStore", "IngestReport", "Progress", "SourceReport", "StoreError"]
-
-Answer = TypeVar("Answer")
-
-LOGGER = logging.getLogger("replay.store")
-
-_TRIES = 5
 
 
 class EventStore:
@@ -62,7 +56,7 @@ class EventStore:
         layout.check(self.folder)
         self._ledger = Ledger(self.folder)
         self._partial = partial
-        self._left_out: dict[str, str] = {}
+        self._answers = Answers(self.folder, self._ledger, partial=partial)
         self._derived_for: Snapshot | None = None
 
     def __repr__(self) -> str:
@@ -76,7 +70,7 @@ class EventStore:
     @property
     def left_out(self) -> dict[str, str]:
         """What of the store's own files answers had to leave out, by path, with what is wrong and what to do."""
-        return {**self._ledger.damaged, **self._left_out}
+        return {**self._ledger.damaged, **self._answers.left_out}
 
     # Writing
 
@@ -111,7 +105,7 @@ class EventStore:
         given = _paths(paths, run)
         found = sources.find(given, run)
         # What was damaged may be whole afterwards.
-        self._left_out.clear()
+        self._answers.left_out.clear()
         return ingest(self.folder, self._ledger, found, progress=progress, executor=executor, workers=workers)
 
     def follow(
@@ -166,7 +160,7 @@ class EventStore:
         from replay.storage import derived
 
         layout.create(self.folder)
-        self._steadily(lambda snapshot: derived.write(self.folder, snapshot, [run]))
+        self._answers.steadily(lambda snapshot: derived.write(self.folder, snapshot, [run]))
 
     def derive(self) -> None:
         """Bring up to date what follows from the records: attempts, and events found in scalars.
@@ -203,7 +197,7 @@ class EventStore:
         try:
             self._derive(known if runs is None else [run for run in runs if run in known])
         except UnsoundPartError as error:
-            self._tell_left_out({str(error.path): str(error)})
+            self._answers.tell_left_out({str(error.path): str(error)})
             return
         except StoreError as error:
             LOGGER.warning("events found in scalars may be missing or old: %s", error)
@@ -241,7 +235,7 @@ class EventStore:
         """
         from replay.storage import overview
 
-        return self._answer(lambda snapshot: overview.runs(self.folder, snapshot, self._event_rows(snapshot)))
+        return self._answers.give(lambda snapshot: overview.runs(self.folder, snapshot, self._event_rows(snapshot)))
 
     def events(
         self,
@@ -284,7 +278,7 @@ class EventStore:
             )
 
         merge = is_merged(sources)
-        rows = self._answer(
+        rows = self._answers.give(
             lambda snapshot: self._event_rows(snapshot, wanted["run"], wanted["kind"], merge=merge, derived=derived),
             runs=wanted["run"],
             table="events",
@@ -312,7 +306,7 @@ class EventStore:
         seen = members_of(saw, EventKind, "kind of event")
         done = members_of(did, EventKind, "kind of event")
         apart = not is_merged(sources)
-        rows = self._answer(
+        rows = self._answers.give(
             lambda snapshot: self._event_rows(snapshot, names, merge=not apart), runs=names, table="events"
         )
         return overview.incidents(rows, apart=apart, saw=seen, did=done)
@@ -350,13 +344,15 @@ class EventStore:
             surviving = view != "all"
             return overview.scalars(self.folder, snapshot, run, tags, signal, steps, surviving=surviving, merge=merge)
 
-        return self._answer(query, runs=[run], table="scalars")
+        return self._answers.give(query, runs=[run], table="scalars")
 
     def tags(self, run: str) -> pd.DataFrame:
         """What was measured of ``run``.  Columns: tag, signal, rows, first_step, last_step."""
         from replay.storage import overview
 
-        return self._answer(lambda snapshot: overview.tags(self.folder, snapshot, run), runs=[run], table="scalars")
+        return self._answers.give(
+            lambda snapshot: overview.tags(self.folder, snapshot, run), runs=[run], table="scalars"
+        )
 
     def attempts(self, run: str) -> pd.DataFrame:
         """The stretches of training between (re)starts.
@@ -367,7 +363,7 @@ class EventStore:
         from replay.storage import derived
 
         self._derive_for([run])
-        found = self._answer(lambda snapshot: derived.attempts(self.folder, snapshot, run), runs=[run])
+        found = self._answers.give(lambda snapshot: derived.attempts(self.folder, snapshot, run), runs=[run])
         return found.drop(columns=lineage.PIECES)
 
     def flags(self, run: str | None = None) -> pd.DataFrame:
@@ -381,7 +377,7 @@ class EventStore:
             return results.flags(self.folder, run)
         damaged: dict[str, str] = {}
         found = results.flags(self.folder, run, damaged)
-        self._tell_left_out(damaged)
+        self._answers.tell_left_out(damaged)
         return found
 
     def effects(self) -> pd.DataFrame:
@@ -393,7 +389,7 @@ class EventStore:
 
         damaged: dict[str, str] = {}
         found = results.effects(self.folder, damaged)
-        self._tell_left_out(damaged)
+        self._answers.tell_left_out(damaged)
         return found
 
     def problems(self) -> pd.DataFrame:
@@ -406,9 +402,9 @@ class EventStore:
         from replay.storage import overview
         from replay.storage.commits import without_unsound_parts
 
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             names = self._ledger.names()
-            found = self._answer(
+            found = self._answers.give(
                 lambda snapshot: overview.problems(self.folder, without_unsound_parts(self.folder, snapshot))
             )
             if self._ledger.names() == names:  # else parts may be missing because they were merged meanwhile
@@ -422,13 +418,13 @@ class EventStore:
         """
         from replay.storage import overview
 
-        return self._answer(lambda snapshot: overview.findings(self.folder, snapshot))
+        return self._answers.give(lambda snapshot: overview.findings(self.folder, snapshot))
 
     def records(self, run: str) -> list[Records]:
         """What each source says of ``run``, as its parser gave it and in its own order; without scalars."""
         from replay.storage.as_records import records_of
 
-        return self._answer(lambda snapshot: records_of(self.folder, snapshot, run), runs=[run])
+        return self._answers.give(lambda snapshot: records_of(self.folder, snapshot, run), runs=[run])
 
     def ledger(self) -> pd.DataFrame:
         """What became of every source, by name.
@@ -438,7 +434,7 @@ class EventStore:
         """
         from replay.storage import overview
 
-        return self._answer(overview.ledger)
+        return self._answers.give(overview.ledger)
 
     def _event_rows(
         self,
@@ -457,69 +453,9 @@ class EventStore:
         names = snapshot.runs() if runs is None else [name for name in snapshot.runs() if name in runs]
         damaged: dict[str, str] = {}
         table = events_table(self.folder, snapshot, names, derived=derived, kinds=kinds, damaged=damaged)
-        self._tell_left_out(damaged)
+        self._answers.tell_left_out(damaged)
         rows = table.to_pylist(maps_as_pydicts="strict")
         return sorted(merged(rows) if merge else rows, key=chronological)
-
-    def _answer(
-        self,
-        query: Callable[[Snapshot], Answer],
-        *,
-        runs: Collection[str] | None = None,
-        table: str | None = None,
-    ) -> Answer:
-        """``query`` on the present state.
-
-        Parts of ``runs`` (None: all) that are missing or damaged are left out, which is told.  Raises
-        :class:`UnsoundPartError` where nothing of what is asked of ``runs``, rows of ``table`` (None: any), is left.
-        """
-        try:
-            return self._steadily(query)
-        except UnsoundPartError as error:
-            return self._answer_from_what_is_whole(query, runs, table, error)
-
-    def _steadily(self, query: Callable[[Snapshot], Answer]) -> Answer:
-        """``query`` on the present state; once more when another process merged parts meanwhile."""
-        for _ in range(_TRIES - 1):
-            names = self._ledger.names()
-            try:
-                return query(self._ledger.snapshot())
-            except UnsoundPartError:
-                if self._ledger.names() == names:
-                    raise
-        return query(self._ledger.snapshot())
-
-    def _answer_from_what_is_whole(
-        self,
-        query: Callable[[Snapshot], Answer],
-        runs: Collection[str] | None,
-        table: str | None,
-        error: UnsoundPartError,
-    ) -> Answer:
-        from replay.storage.commits import without_unsound_parts
-
-        known: dict[str, str] = {}
-        while str(error.path) not in known:
-            # Of a large part only the query itself shows that it is damaged.
-            known[str(error.path)] = str(error)
-            snapshot = without_unsound_parts(self.folder, self._ledger.snapshot(), runs, known)
-            if runs is not None and not self._partial and not any(snapshot.has_parts(run, table) for run in runs):
-                raise error
-            try:
-                answer = query(snapshot)
-            except UnsoundPartError as another:
-                error = another
-                continue
-            self._tell_left_out(snapshot.damaged)
-            return answer
-        raise error
-
-    def _tell_left_out(self, damaged: Mapping[str, str]) -> None:
-        """Warn of files that are left out, of each once."""
-        for path, said in damaged.items():
-            if path not in self.left_out:
-                LOGGER.warning("left out: %s", said)
-                self._left_out[path] = said
 
 
 def _paths(given: Iterable[str | Path], run: str | None) -> list[str | Path]:
