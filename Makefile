@@ -47,7 +47,7 @@ verify-failures: .venv/installed
 proxy-tables: .venv/installed
 	$(BIN)/replay proxy sweep --seeds 8 --jobs 2 --docs docs/proxy-learning-rates.md
 	$(BIN)/replay proxy sweep --palm --seeds 8 --jobs 2 --docs docs/proxy-palm-switches.md
-	$(BIN)/replay proxy failures show second-moment-lag --seed 2000 --docs docs/proxy-vital-signs.md
+	$(BIN)/replay proxy failures show second-moment-lag --seed 5000 --docs docs/proxy-vital-signs.md
 	$(BIN)/replay proxy checkpoints --seeds 8 --jobs 2 --docs docs/proxy-checkpoints.md
 	$(BIN)/replay precision --docs docs/proxy-precision.md
 
