@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 
 from replay_parsers.chronicles.numbers import NUMBER, number, whole
+from replay_parsers.chronicles.quantities import value_spans
 
 STEP_WORD = r"(?:(?:global[ _-]?)?(?:steps?|iterations?|iters?|updates?|its)(?![A-Za-z])|步)"
 _NAMED = r"(?:(?:global[ _-]?)?(?:steps?|iterations?|iters?|updates?)[ _#:=]{0,3}(?:no\.?\s?)?|it\s(?=\d{3}))"
@@ -155,7 +156,7 @@ def positions(text: str) -> list[StepMention]:
     """
     named = steps(text)
     found = [mention for mention in named if mention.position]
-    taken = [(mention.start, mention.end) for mention in named]
+    taken = [(mention.start, mention.end) for mention in named] + value_spans(text)
     for match in _BARE_POSITION.finditer(text):
         group = next(name for name in ("n", "zh", "lead") if match[name])
         start, end = match.span(group)

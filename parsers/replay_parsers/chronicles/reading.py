@@ -13,6 +13,7 @@ from replay_parsers.chronicles.mood import Told, told
 from replay_parsers.chronicles.musing import finds_out, is_condition, is_musing, sums_up
 from replay_parsers.chronicles.numbers import number
 from replay_parsers.chronicles.phrases import Flag, flags, nodes, positions
+from replay_parsers.chronicles.times_of_day import without_times
 from replay_parsers.chronicles.words import ACTIONS, CAUSES, OUTCOMES, SYMPTOMS, Term
 from replay_parsers.records import EventKind, Role
 
@@ -104,6 +105,7 @@ def read_sentence(
     own.
     """
     found: list[Draft] = []
+    printed, sentence = sentence, without_times(sentence)
     if careful and (is_condition(sentence) or sums_up(sentence)):
         return found
     for part in told(clauses(sentence), sentence, heading=heading, announced=careful, planned=planned, own=own):
@@ -118,7 +120,7 @@ def read_sentence(
         # With what a run began was not changed.
         found = [draft for draft in found if not (draft.field and draft.before is None and draft.after is not None)]
     found = absorb(found)
-    quote = sentence if len(sentence) <= 300 else sentence[:297] + "..."
+    quote = printed if len(printed) <= 300 else printed[:297] + "..."
     return [replace(draft, line=line, quote=quote, heading=heading) for draft in found]
 
 

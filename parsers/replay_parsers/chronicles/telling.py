@@ -23,6 +23,8 @@ _WORDS = {
     K.SKIP_BATCHES: "batches were left out",
     K.START: "training began",
 }
+# Training goes on from the checkpoint that a restart loads; a rollback puts it back to one.
+_PLACES = {K.RESTART: "from step", K.ROLLBACK: "to step"}
 
 
 def describe(draft: Draft) -> str:
@@ -42,7 +44,7 @@ def describe(draft: Draft) -> str:
         words.append(node)
     if draft.step is not None:
         about = "about " if draft.detail.get("approximate") == "step" else ""
-        place = "from step" if draft.kind in MOVES else "steps" if draft.step_end else "at step"
+        place = _PLACES.get(draft.kind) or ("steps" if draft.step_end else "at step")
         words.append(f"{place} {about}{draft.step}" + (f" to {draft.step_end}" if draft.step_end is not None else ""))
     if draft.lost_hours is not None:
         words.append(f"({draft.lost_hours:g} h lost)")

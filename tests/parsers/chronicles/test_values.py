@@ -167,3 +167,47 @@ def test_what_came_back_within_an_entry_is_no_recovery() -> None:
         if event.incident == "b/attempt-3" and event.role is Role.OUTCOME
     ]
     assert (attempt.kind, attempt.step) == (K.RECURRED, 1300)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "kind", "step"),
+    [
+        ("Loss scale dropped from 32768 to 2 at 21,400.", K.LOSS_SCALE_DROP, 21400),
+        ("Gradient norm shot up from 12 to 2600 @ 18,250.", K.GRAD_NORM_SPIKE, 18250),
+        ("Grad norm spiked to 3300 at step 9,750.", K.GRAD_NORM_SPIKE, 9750),
+        ("Loss spiked from 27,000 to 27,200.", K.LOSS_SPIKE, 27000),
+    ],
+)
+def test_the_values_of_a_quantity_are_no_steps(sentence: str, kind: K, step: int) -> None:
+    assert [e.step for e in told(sentence) if e.kind is kind] == [step]
+
+
+def test_steps_lost_are_counted_from_where_the_trouble_was() -> None:
+    (back,) = [e for e in told("Loss scale fell from 16384 to 1 at 8,420. Rolled back to 8,000.") if e.kind in MOVES]
+    assert (back.kind, back.step, back.before) == (K.ROLLBACK, 8000, 8420)
+    assert back.text == "Training was put back to step 8000."
+
+
+def test_a_rollback_from_one_step_to_another_names_both() -> None:
+    (back,) = [e for e in told("Rolled back from 19,600 to 19,250.") if e.kind in MOVES]
+    assert back.step == 19250
+
+
+@pytest.mark.parametrize(
+    ("sentence", "kind", "step"),
+    [
+        ("restarted @ 16:45, step 33,150", K.RESTART, 33150),
+        ("Crashed at 02:20, step 33,150", K.CRASH, 33150),
+        ("Loss spike around 7:08 UTC, step 33,150", K.LOSS_SPIKE, 33150),
+        ("Loss spike at 7:08", K.LOSS_SPIKE, None),
+        ("The loss spiked at 4 pm", K.LOSS_SPIKE, None),
+        ("grad norm spike at 13:01", K.GRAD_NORM_SPIKE, None),
+        ("LR 3e-4 -> 2e-4 @ 16:45, step 33,150", K.LR_CHANGE, 33150),
+        ("Rolled back at 16:45 to 32,750", K.ROLLBACK, 32750),
+    ],
+)
+def test_a_time_of_day_is_neither_step_nor_value(sentence: str, kind: K, step: int | None) -> None:
+    (event,) = [e for e in told(sentence) if e.kind is kind]
+    assert event.step == step
+    assert kind is K.LR_CHANGE or (event.before, event.after) == (None, None)
+    assert event.detail["quote"] == sentence
