@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from replay_parsers.chronicles.others import is_of_others, without_comparison
+from replay_parsers.chronicles.prefaces import behind_colon, confirms, deed_behind, follows_plan, of_plan, without_talk
 from replay_parsers.chronicles.words.term import any_of
 
 _I = re.IGNORECASE
@@ -106,7 +107,7 @@ _MEANT_ANYWHERE = (
     r"\b(?:maybe|perhaps|possibly|rather than|better to|best to|worth (?:trying|a try|a shot|considering)|"
     r"would rather|had better|todo|tbd|what if|in principle|hypothetically)\b",
     r"\b(?:tomorrow|tonight|next (?:week|month|time|restart|monday|tuesday|wednesday|thursday|friday))\b(?=\W*$)",
-    r"(?<![按原照有])计划(?![内外])|打算|(?<![模虚])拟(?=[将把对在于从重回跳降调])|准备(?=[将把对在从重回跳降调换改用])|"
+    r"(?<![按原照有])计划(?![内外]|有变|变了)|打算|(?<![模虚])拟(?=[将把对在于从重回跳降调])|准备(?=[将把对在从重回跳降调换改用])|"
     r"(?<![按据照的])建议|希望|提议|是否|要不要|能不能|该不该|会不会",
     r"考虑(?!到)|应该|应当|最好|(?<!不)需要(?=[将把对在从重回跳降调换改])|"
     r"想要?(?=[将把回重跳降调换改])|可以考虑|预计|今后|明[天日]|后天|下周|下个?月|"
@@ -175,15 +176,6 @@ _NOT_SEEN = re.compile(
 )
 
 
-# "We went ahead with plan B, where we would start over": what the plan would do was done.
-_CARRIED_OUT = re.compile(
-    r"\b(?:(?:decided|chose|agreed) to (?:follow through|go ahead|go through|proceed)|followed through|went ahead|"
-    r"went through) with\b.{0,200}?\b(?:where|in which|by which|under which) we would\b",
-    _I,
-)
-_OF_THE_PLAN = re.compile(r"^(?P<head>\W*(?:where|in which|by which|under which) we )would ", _I)
-
-
 def announces_plans(heading: str) -> bool:
     """Whether what stands below a heading or a line such as "Next steps:" is still to be done."""
     return _AHEAD_HEADING.match(heading) is not None
@@ -206,7 +198,7 @@ def told(
     was done.
 
     >>> [part.done for part in told(["We lowered LR to 1e-4", "did not restart"], "...")]
-    ['We lowered LR to 1e-4', '']
+    ['We lowered LR to 1e-4', 'did']
     """
     planned = (
         planned
@@ -217,11 +209,11 @@ def told(
     asked = question and (_ASKS.match(sentence) is not None or len(pieces) == 1)
     parts: list[Told] = []
     governed, supposed = False, False
-    carried_out = _CARRIED_OUT.search(sentence) is not None
-    for piece in pieces:
+    carried_out = follows_plan(sentence)
+    for place, piece in enumerate(pieces):
         clause = without_comparison(piece)
         if carried_out:
-            clause = _OF_THE_PLAN.sub(r"\g<head>", clause)
+            clause = of_plan(clause)
         supposed = supposed or _CONDITION.match(clause) is not None
         if supposed:
             # What hangs on an "if" ends where the next thing is announced: "had we clipped, it would run: NaN at 900".
@@ -229,6 +221,9 @@ def told(
             continue
         if is_of_others(clause, own):
             parts.append(Told(piece, "", ""))
+            continue
+        if place + 1 < len(pieces) and confirms(pieces[place + 1]):
+            parts.append(Told(piece, _carried_out(clause), _seen(clause)))
             continue
         if asked or (question and piece is pieces[-1]):
             seen = _seen(clause) if heading or _ASKS_WHY.match(sentence) or not asked else ""
@@ -272,6 +267,13 @@ def _supposed(piece: str, clause: str) -> Told:
 
 def _done(clause: str, meant_by: re.Pattern[str]) -> tuple[str, bool]:
     """The part of a clause that tells what was done, and whether what it plans goes on in the next clause."""
+    clause = without_talk(clause)
+    if (
+        (behind := behind_colon(clause, _OWN_PAST)) is not None
+        and (head := clause.removesuffix(behind))
+        and (meant_by.search(head) or _REFUSED.search(head))
+    ):
+        clause = behind
     if _ONLY_NAMED.search(clause):
         return "", False
     done, governs = clause, False
@@ -280,8 +282,16 @@ def _done(clause: str, meant_by: re.Pattern[str]) -> tuple[str, bool]:
         head = done[: meant.start()]
         done, governs = (head if _PAST.search(head) else ""), _GOES_ON.search(meant[0]) is not None
     if refused := _REFUSED.search(done):
-        done = done[: refused.start()]
+        done = f"{done[: refused.start()]} {deed_behind(done, refused.start())}".rstrip()
     return done, governs
+
+
+def _carried_out(clause: str) -> str:
+    """What a clause planned, once the next one says that it was done."""
+    meant = _MEANT.search(clause)
+    planned = clause[meant.end() :] if meant else _LABEL.sub("", clause)
+    refused = _REFUSED.search(clause)
+    return "" if refused else planned
 
 
 def _seen(clause: str) -> str:

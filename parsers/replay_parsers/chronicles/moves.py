@@ -48,8 +48,12 @@ _RESTART = any_of(
         r"ing)? (?:again )?from\b",
         r"\b(?:started|starting) (?:again|anew) (?:from|at)\b|\btrain(?:ed|ing)? (?:again )?from (?:step|"
         r"iteration|checkpoint|the last|\d)",
-        r"\b(?:back up|up and running again|picked (?:it )?up|back online) (?:again )?(?:at|from)\b|"
-        r"\bback (?:from|at) (?=\d|step|iter|ckpt|checkpoint|the last)",
+        r"\b(?:back up|up and running again|picked (?:it )?up|back online) (?:again )?(?:at|from)\b"
+        r"(?! (?:about |~ ?)?\d{1,2}(?::\d\d|\.\d| ?[ap]m\b))",
+        # A loss, a node or a trouble that is "back at 2.1", "at 17:30" or "at 9,400" moves nothing.
+        r"(?:^\W*|\b(?:we|i|it|training|run|job|model)(?:['’]re|['’]s| are| is| was| were| went)? (?:now |then )?)"
+        r"back (?:from|at) (?=(?:about |~ ?)?\d[\d,_]{2,20}\b(?!\.\d)|\d{1,4}(?:\.\d{1,3})?k|"
+        r"step|iter|ckpt|checkpoint|the last)",
         r"\brestor(?:ed|ing) (?:the |from (?:the )?)?(?:checkpoint|ckpt|step|iteration|state|\d)",
         r"重启|重新加载|(?<!自己)(?<!自行)(?<!自动)(?<!后续)恢复(?!了|正常)|加载..10..开始|开始(?:重新)?(?:训练|加载|恢复)|继续训练|重新开始|续训|重新拉起",
         r"开始.{0,8}训练$|从.{0,24}(?:开始|加载|训练)$|从..20..加载",
@@ -154,10 +158,15 @@ def restarts(clause: str) -> list[Draft]:
 
 
 def _rollback(clause: str, behind: str) -> list[Draft]:
+    # "rollback 26000 -> nan again @ 26404": what came of it stands behind the arrow.
+    behind = re.split(r"\s?(?:->|→|=>|⇒)\s?(?=[A-Za-z])", behind, maxsplit=1)[0]
     by = _BY.search(behind)
     if by and not positions(behind):
         lost = whole(by["n"])
         return [Draft(kind=K.ROLLBACK, lost_steps=float(lost))] if lost else []
+    bare = re.match(rf"rollbacks?:?\s(?:@\s?)?(?P<n>{NUMBER})\W*$", behind, re.IGNORECASE)
+    if bare and (value := whole(bare["n"])) is not None and value >= 100:
+        return [Draft(kind=K.ROLLBACK, step=value)]
     points = positions(behind) or positions(clause)
     checkpoint = _CHECKPOINT.search(behind)
     step = whole(checkpoint["n"]) if checkpoint else _to(behind, [point.value for point in points])

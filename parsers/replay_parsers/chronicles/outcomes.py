@@ -107,16 +107,21 @@ def _outcome(index: int, incidents: Sequence[Incident]) -> Draft | None:
 def _again(incident: Incident) -> Draft | None:
     """A trouble that an entry itself tells to have come again, after what was done about it."""
     acted = [place for place, draft in enumerate(incident.drafts) if draft.kind in _TRAINING and not draft.heading]
-    for draft in incident.drafts[acted[-1] + 1 :] if acted else ():
-        if (
-            draft.kind in _INSTABILITY
-            and _AGAIN.search(draft.quote)
-            and draft.quote != incident.drafts[acted[-1]].quote
-        ):
+    if not acted:
+        return None
+    deed = incident.drafts[acted[-1]].quote
+    for place, draft in enumerate(incident.drafts):
+        if draft.kind not in _INSTABILITY or draft.heading:
+            continue
+        if _LED_TO_IT_AGAIN.search(deed) if draft.quote == deed else place > acted[-1] and _AGAIN.search(draft.quote):
             return Draft(kind=K.RECURRED, step=draft.step, line=draft.line, quote=draft.quote)
     return None
 
 
+# In one line with what was done: "back to 700 -> nan again".
+_LED_TO_IT_AGAIN = re.compile(
+    r"\d.{0,40}?(?:->|→|=>|⇒)\s?[A-Za-z][^;]{0,40}?(?:\bagain\b|\bonce more\b)", re.IGNORECASE
+)
 _AGAIN = re.compile(r"\bagain\b|\bonce more\b|\banew\b|又|再次", re.IGNORECASE)
 
 

@@ -146,3 +146,90 @@ def test_a_line_that_announces_plans_holds_for_the_bullets_below_it() -> None:
 def test_an_advice_puts_no_loss_into_what_was_done() -> None:
     (back,) = [e for e in told("Rolled back to step 800. Next time, roll back 900 steps.") if e.kind is K.ROLLBACK]
     assert (back.step, back.lost_steps) == (800, None)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "After a short discussion we agreed not to roll back to 3,300.",
+        "After thinking it over we will restart from 3,300.",
+        "After considering a rollback to 3,300 we kept going.",
+        "Don't forget: roll back to 3,300.",
+        "It's not done: rollback to 3,300.",
+        "The idea was to skip batches 40-90; we did not.",
+        "Ben argued against skipping 40-90; done.",
+        "If it returns, restart from 3,300; we did.",
+        "Do not lower the LR after restarting from 3,300.",
+        "We never tried to mend it by lowering LR to 7e-5.",
+        "建议不采纳：跳过 40-90 步的数据。",
+        "希望：学习率从 3e-4 降到 7e-5。",
+        "Node n8 is back at 06:15.",
+        "Loss is back at 1.97.",
+        "The job is back at 06:15.",
+    ],
+)
+def test_talk_that_ends_in_nothing_is_no_deed(sentence: str) -> None:
+    done = (Role.INTERVENTION, Role.LIFECYCLE)
+    assert [(event.kind, event.step, event.after) for event in told(sentence) if event.role in done] == []
+
+
+@pytest.mark.parametrize(
+    ("sentence", "kind", "step"),
+    [
+        ("After a long discussion we did roll back to 3,300.", K.ROLLBACK, 3300),
+        ("After weighing the alternatives, we rolled back to 3,300.", K.ROLLBACK, 3300),
+        ("After talking to the storage people, we restarted from 3,300.", K.RESTART, 3300),
+        ("Don't forget: we went back to 3,300 on Monday.", K.ROLLBACK, 3300),
+        ("That should hold: restarted from 3,300.", K.RESTART, 3300),
+        ("It was not the sampler: rolled back to 3,300 with the old one.", K.ROLLBACK, 3300),
+        ("The idea was to skip batches 40-90; we did.", K.SKIP_BATCHES, 40),
+        ("Ben proposed skipping 40-90; done.", K.SKIP_BATCHES, 40),
+        ("计划有变，没有改种子，而是回滚到 3300 步。", K.ROLLBACK, 3300),
+        ("建议已采纳：跳过 40-90 步的数据。", K.SKIP_BATCHES, 40),
+    ],
+)
+def test_a_deed_beside_talk_is_judged_by_its_own_verb(sentence: str, kind: K, step: int) -> None:
+    deeds = [(event.kind, event.step) for event in told(sentence) if event.role in (Role.INTERVENTION, Role.LIFECYCLE)]
+    assert deeds == [(kind, step)]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "After a long discussion, LR 3e-4 -> 7e-5.",
+        "The rate was too high, after discussion lowered LR from 3e-4 to 7e-5.",
+        "To do of Monday done: lowered LR from 3e-4 to 7e-5.",
+        "The bump was never seen again after lowering LR from 3e-4 to 7e-5.",
+        "希望有所缓解：学习率从 3e-4 降到 7e-5。",
+    ],
+)
+def test_a_value_beside_talk_was_set(sentence: str) -> None:
+    assert [(e.before, e.after) for e in told(sentence) if e.kind is K.LR_CHANGE] == [(3e-4, 7e-5)]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "outcomes"),
+    [
+        ("The spike came back at 7,700.", [K.RECURRED]),
+        ("NaN came back after 250 steps.", [K.RECURRED]),
+        ("Loss came back at 1.97.", [K.RECOVERED]),
+        ("Loss was back at 1.97 after 60 steps.", [K.RECOVERED]),
+        ("Loss spiked to 5.5, came back to 1.9 within 30 steps.", [K.RECOVERED]),
+        ("Restarted from 3,300 and the loss came back to 1.9.", [K.RECOVERED]),
+        ("Loss jumped from 1.9 to 5.5 at 7,700 and came back by 7,730 on its own.", [K.RECOVERED_BY_ITSELF]),
+        ("The loss came back to 4.1 and exploded again.", []),
+        ("Power came back at 06:15.", []),
+        ("The cluster came back at 6:15.", []),
+        ("Rollback 3,300 -> nan again @ 3,470", [K.RECURRED]),
+    ],
+)
+def test_what_came_back_for_the_good_and_for_the_bad(sentence: str, outcomes: list[K]) -> None:
+    assert [event.kind for event in told(sentence) if event.role is Role.OUTCOME] == outcomes
+
+
+def test_what_stands_behind_an_arrow_is_not_where_training_went_back_to() -> None:
+    events = told("Rollback 3,300 -> nan again @ 3,470")
+    assert [(e.kind, e.step) for e in events if e.kind in (K.ROLLBACK, K.NAN_LOSS)] == [
+        (K.NAN_LOSS, 3470),
+        (K.ROLLBACK, 3300),
+    ]

@@ -13,8 +13,16 @@ OUTCOMES: tuple[Term, ...] = (
         r"came|seen|"
         r"showed)\b|"
         r"\b(?:happened|happens) (?:again|once more|anew)\b|\bsame (?:thing|story) again\b|"
+        # What runs or is measured comes back for the good.
+        r"(?<!\bloss )(?<!norm )(?<!norms )(?<!ppl )(?<!lexity )(?<!throughput )(?<!speed )(?<!power )(?<!cluster )"
+        r"(?<!clusters )(?<!node )(?<!nodes )(?<!machine )(?<!machines )(?<!network )(?<!storage )(?<!system )"
+        r"(?<!filesystem )(?<!service )(?<!link )(?<!training )(?<!\bjob )(?<!\brun )(?<!\bwe )(?<!\bn\d )(?<!\bn\d\d )"
         r"\bcame back\b"
-        r"(?! (?:down|by itself|on its own|to (?:normal|where|its|the)|up|online|after|with))|\bre-?occurr?ed\b",
+        r"(?! (?:down|by|within|on its own|to|up|online|after|with|into))|\bre-?occurr?ed\b",
+        r"\b(?:spikes?|nans?|divergence|instabilit\w+|problem|issue|oscillations?|overflows?) (?:has |had |then |soon |"
+        r"promptly )?came back\b(?! down\b| to (?:normal|\d))",
+        r"\b(?:spikes?|nans?|problem|issue|instabilit\w+|divergence|trouble|error|oscillations?|overflows?|hangs?) "
+        r"(?:is|are|was|were) back\b(?! to\b)",
         r"\bis still there\b|\bgot the same repeat\b",
         r"再次(?:出现|发生)|又出现",
     ),
@@ -29,6 +37,9 @@ OUTCOMES: tuple[Term, ...] = (
         r"^\W*(?:outcome|result|status)\W{1,3}(?:recovered|ok|fine|stable|resolved)\b|\blooks fine since\b",
         r"\b(?:stable|healthy|fine|smooth|quiet|clean)\b..12..\b(?:ever since|since(?: then)?|afterwards)\b|"
         r"\blooks? (?:much better|healthy|fine|good|stable) (?:now|again)?(?=\W*$)|\blooks? much better\b",
+        r"\b(?:loss|norm|perplexity|ppl|throughput) (?:then |soon |quickly |slowly |has |had )?(?:is|was|came|comes|"
+        r"went|got) (?:right |all the way )?back (?:down )?(?:to|at|by|within|in) (?:about |around |~ ?|under |below |"
+        r"step )?\d|\bcame back (?:down )?to (?:about |around |~ ?|under |below )?\d{1,2}(?:\.\d{1,4})?\b(?![,k]\d?)",
         r"\bback to (?:normal|its? usual)\b|\bsolved the (?:problem|issue)\b|\bthat (?:fixed|solved) it\b",
         r"\b(?:copy|copied|copying|restor\w+) (?:the )?\w+ (?:back )?from (?:the |a )?backup",
         r"\b(?:cluster|machines|nodes|service|file ?system) (?:was|were) (?:\w+ )?restored\b",
@@ -38,7 +49,11 @@ OUTCOMES: tuple[Term, ...] = (
         r"\bsolution\b..12..\b(?:seems|is|looks) sufficient\b",
         r"\breduced (?:our |the )?(?:\w+ ){0,2}recovery time\b",
         r"(?:之后|此后|随后)..4..(?:稳定|平稳)|似乎能?稳定|稳定了|恢复正常|问题解决|重新从..8..拷贝",
-        unless=(r"\bloss[ -]?scal", r"\bshould\b|\bhope|\bmore stable\b|(?<!managed )(?<!able )\bto keep\b"),
+        unless=(
+            r"\bback\b..40..\band (?:then )?(?:explod|diverg|spik|blew)",
+            r"\bloss[ -]?scal",
+            r"\bshould\b|\bhope|\bmore stable\b|(?<!managed )(?<!able )\bto keep\b",
+        ),
     ),
     term(
         K.ABANDONED,
@@ -66,7 +81,7 @@ OUTCOMES: tuple[Term, ...] = (
         r"\b(?:went away|disappeared|subsided|resolved)\b..6..\b(?:without (?:any )?intervention|by itself|"
         r"on its own)\b",
         r"\bself-?heal(?:ed|ing|s)?\b",
-        r"\bcame back (?:by itself|on its own)\b|"
+        r"\bcame back\b..30..\b(?:by itself|on its own)\b|\bcame back (?:by itself|on its own)\b|"
         r"\bcame (?:back )?down (?:by itself|on its own)\b|\b(?:some|about|took|in) ~?\d+ (?:iterations|"
         r"steps) to recover\b",
         r"(?:自动|自行|自己)恢复了?",
