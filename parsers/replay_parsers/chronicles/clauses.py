@@ -8,7 +8,9 @@ _LONGEST = 2_000
 
 # A full stop ends a sentence only before a space and what can begin one, and not after an abbreviation.
 _SENTENCE_END = re.compile(
-    r"\n+|\s\|\s|(?<=[。！？!?])\s*"
+    # "1e-8 -> 1e-6? Yes, changed it": the answer says what became of the question.
+    r"\n+|\s\|\s|(?<=[。！？!?])"
+    r"(?!\s(?i:yes|yep|yeah)\W+(?i:(?:we|i)\s)?(?i:did|done|(?!agreed|decided|planned|wanted|needed)\w{3,}ed)\b)\s*"
     r"|(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)(?<!\bapprox)(?<!\bno)(?<!\bca)(?<!\bcf)(?<=[.])\s+(?=[A-Z"
     r"`\"'(\[\u4e00-\u9fff0-9-])"
     # Chats leave out capitals.

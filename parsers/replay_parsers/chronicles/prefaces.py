@@ -8,7 +8,9 @@ _I = re.IGNORECASE
 
 # Talk that is over: what follows is told by its own verb.
 _AFTER_TALK = re.compile(
-    r"^\W*(?:after|following|having had|once done with|upon)\s(?:(?!we\b|i\b|they\b)[\w-]+\s){0,4}?"
+    r"^\W*as (?:had been |was |we had )?(?:suggested|proposed|recommended|advised|discussed|planned|considered)\b"
+    r"[^,;:]{0,60}?(?:,\s|\s(?=(?:we|i|they|he|she)\s))"
+    r"|^\W*(?:after|following|having had|once done with|upon)\s(?:(?!we\b|i\b|they\b)[\w-]+\s){0,4}?"
     r"(?:debat\w+|discuss\w+|consider\w+|weighing|thinking|thought|talk\w*|deliberat\w+|argu\w+|looking into|"
     r"pondering|hesitation|reflection|advice|suggestions?|proposals?)\b"
     r"(?:\s(?=\w{3,}ed\s)|[^,;:]{0,80}?(?:,\s|\s(?=(?:we|i|they|he|she)\s))|(?:(?!\b\w{3,}ed\b)[^,;:])*$)",
