@@ -20,9 +20,9 @@ _MISTAKE = frozenset({K.CONFIG_BUG, K.SOFTWARE_BUG, K.OPERATOR_ERROR})
 _AGAIN = re.compile(r"\bre-?(?:start|run|train|init)|\bagain\b|\banew\b|\bover\b|重新|再", re.IGNORECASE)
 
 
-def groups(entry: Entry, launcher: timedelta | None) -> list[list[Draft]]:
+def groups(entry: Entry, launcher: timedelta | None, *, first: bool = False) -> list[list[Draft]]:
     """The drafts of an entry, one list an incident: a further launch opens one, and so does a further cause that
-    has nothing to do with the first."""
+    has nothing to do with the first.  In the ``first`` entry of a book there is nothing to start anew."""
     told: list[list[Draft]] = []
     for number, part in enumerate(entry.parts):
         drafts = _with_launch(_exact(settle(_with_curve(part))), part, launcher)
@@ -34,7 +34,7 @@ def groups(entry: Entry, launcher: timedelta | None) -> list[list[Draft]]:
             # The heading's time is that of the first launch.
             at = part.launch.utc(launcher)
             drafts = [replace(draft, at=draft.at or at) for draft in drafts]
-        told.append(drafts)
+        told.append(_begun(drafts) if first and not told else drafts)
     groups = [group for drafts in told for group in _by_cause(drafts)]
     return [group for group in groups if group] or [[]]
 
@@ -146,6 +146,21 @@ def _with_launch(drafts: list[Draft], part: Part, launcher: timedelta | None) ->
             drafts[index] = replace(draft, at=at, detail=detail)
             return drafts
     return [*drafts, Draft(kind=K.RESTART, at=at, detail={"run_name": part.launch.name})]
+
+
+def _begun(drafts: list[Draft]) -> list[Draft]:
+    """The drafts with which a book opens: "from scratch" begins the run, unless something was before it."""
+    scratch = next((draft for draft in drafts if draft.kind is K.RESTART_FROM_SCRATCH), None)
+    place = drafts.index(scratch) if scratch else 0
+    if scratch is None or _AGAIN.search(scratch.quote) or any(_is_trouble(draft) for draft in drafts[:place]):
+        return drafts
+    # With what a run began was not changed.
+    rest = [
+        draft
+        for draft in drafts[place + 1 :]
+        if draft.quote != scratch.quote or not draft.field or draft.before is not None
+    ]
+    return [*drafts[:place], replace(scratch, kind=K.START, step=0), *rest]
 
 
 def _family(kind: EventKind) -> str:

@@ -67,7 +67,7 @@ def build(
     tried: set[int] = set()
     known: dict[str, float] = {}
     for place, entry in enumerate(entries):
-        for group in episodes(entry) if prose else groups(entry, launcher):
+        for group in episodes(entry) if prose else groups(entry, launcher, first=not place):
             numbers[entry.label] += 1
             name = incident_id(run, entry.label, numbers[entry.label])
             group = with_log_lines(_told_once(group, incidents), entry.logged)

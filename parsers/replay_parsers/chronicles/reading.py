@@ -84,6 +84,12 @@ _CAUSE_KINDS = _NODE_KINDS | {term.kind for term in CAUSES}
 _TAKEN_OUT = re.compile(r"\b(?:excluded|removed|swapped|drained|cordoned|blacklisted|isolated)\b|剔除|踢出", _I)
 _REPLACED_TERM = Term(K.NODE_REPLACEMENT, re.compile(""))
 _NODE_TERM = Term(K.NODE_FAILURE, re.compile(""))
+# "There is no evidence of a bad node."
+_NO_SIGN = re.compile(
+    r"\b(?:no|without|any) (?:\w+ )?(?:evidence|signs?|indications?|traces?|hints?) (?:of|that|for)\b|"
+    r"没有(?:任何)?(?:证据|迹象)",
+    _I,
+)
 _OBSERVED = (*SYMPTOMS, *CAUSES)
 
 
@@ -119,7 +125,7 @@ def read_sentence(
     if any(draft.kind is K.START for draft in found):
         # With what a run began was not changed.
         found = [draft for draft in found if not (draft.field and draft.before is None and draft.after is not None)]
-    found = absorb(found)
+    found = effective.with_shared_step(absorb(found), sentence)
     quote = printed if len(printed) <= 300 else printed[:297] + "..."
     return [replace(draft, line=line, quote=quote, heading=heading) for draft in found]
 
@@ -163,6 +169,8 @@ def _read_clause(part: Told, sentence: str, *, careful: bool, heading: bool, rel
     ):
         moved = []
     acts = [draft for draft in found if draft.role is Role.INTERVENTION and draft.kind is not K.SKIP_BATCHES]
+    if acts and effective.only_holds(clause):
+        moved = []
     values = {value for draft in found for value in (draft.before, draft.after) if value is not None}
     loaded = effective.effective_step(clause, loaded=True, values=values)
     if not moved and loaded is not None and acts and not symptom and relaunches:
@@ -205,6 +213,8 @@ def _is_set(flag: Flag, clause: str) -> bool:
 def _terms(part: Told) -> list[Term]:
     """The terms that a clause tells, in the order of its words."""
     done, seen, came, all_of_it = (_bare(text) for text in (part.done, part.seen, part.came, part.clause))
+    if _NO_SIGN.search(all_of_it):
+        seen = ""
     told: list[tuple[int, Term]] = []
     hidden: set[EventKind] = set()
     for text, terms in ((seen, _OBSERVED), (done, ACTIONS), (came, OUTCOMES)):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from replay_parsers.chronicles import dates, relative, transcripts
-from replay_parsers.chronicles.beginnings import at_start, is_labelled
+from replay_parsers.chronicles.beginnings import at_start, is_labelled, is_number
 from replay_parsers.chronicles.dates import PrintedTime
 from replay_parsers.chronicles.dating import Order, order, with_years
 from replay_parsers.chronicles.markdown import Block, BlockKind, Document, Section
@@ -295,5 +295,5 @@ def _without(text: str, printed: PrintedTime) -> str:
             24 * 60
         )
         behind += f"\nDowntime {lasted} min"
-    rest = behind if not ahead or _WEEKDAY.fullmatch(ahead) else f"{ahead} {behind}"
+    rest = behind if not ahead or _WEEKDAY.fullmatch(ahead) or is_number(ahead) else f"{ahead} {behind}"
     return rest.lstrip(" -–—:：|)]】*_,，").rstrip(" |")

@@ -237,3 +237,26 @@ def test_deeds_of_a_long_entry_are_all_kept() -> None:
     text = "## 2024-05-01 10:00\n" + "".join(f"Restarted from step {37 * n + 100}.\n" for n in range(300))
     steps = [event.step for event in parse(text).events if event.role in (Role.LIFECYCLE, Role.INTERVENTION)]
     assert steps == [37 * n + 100 for n in range(300)]
+
+
+@pytest.mark.parametrize(
+    "headings",
+    [
+        ("TRN-7 — 2024-09-02 07:30 — launch", "TRN-8 — 2024-09-06 19:05 — node crash"),
+        ("#7 2024-09-02 07:30: launch", "#8 2024-09-06 19:05: node crash"),
+        ("7. 2024-09-02 07:30 launch", "8. 2024-09-06 19:05 node crash"),
+        ("Incident 7: 2024-09-02 07:30 launch", "Incident 8: 2024-09-06 19:05 node crash"),
+        ("Attempt 7 — 2024-09-02 07:30 — launch", "Attempt 8 — 2024-09-06 19:05 — node crash"),
+    ],
+)
+def test_headings_may_be_numbered_before_their_date(headings: tuple[str, str]) -> None:
+    first, second = headings
+    book = f"# Tern\n\n## {first}\n\nAll quiet.\n\n## {second}\n\nNode k031 died at step 2,600.\n".encode()
+    assert general.PARSER.recognise(Sample(path=Path("tern.md"), head=book, whole=True)) >= 0.5
+    events = {(incident, kind) for incident, kind, _ in told(parse(book.decode()))}
+    assert {("2024-09-02T07:30", K.START), ("2024-09-06T19:05", K.NODE_FAILURE)} <= events
+
+
+def test_a_list_of_releases_is_no_logbook_though_its_headings_are_numbered() -> None:
+    book = b"# Changelog\n\n## [2.3.0] - 2024-09-02\n\n- Fixed a crash.\n\n## [2.2.1] - 2024-08-02\n\n- Fixed a hang.\n"
+    assert general.PARSER.recognise(Sample(path=Path("CHANGELOG.md"), head=book, whole=True)) == 0.0

@@ -211,3 +211,57 @@ def test_a_time_of_day_is_neither_step_nor_value(sentence: str, kind: K, step: i
     assert event.step == step
     assert kind is K.LR_CHANGE or (event.before, event.after) == (None, None)
     assert event.detail["quote"] == sentence
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "beta1 0.9→0.88, eps 1e-8→1e-7, weight decay 0.2→0.1 from step 7400",
+        "From step 7400 on: beta1 0.9→0.88, eps 1e-8→1e-7, weight decay 0.2→0.1",
+        "Starting at step 7400: beta1 0.9→0.88, eps 1e-8→1e-7, weight decay 0.2→0.1",
+    ],
+)
+def test_a_step_told_once_dates_all_changes_of_a_list(sentence: str) -> None:
+    changes = {(e.field, e.step) for e in told(sentence) if e.role is Role.INTERVENTION}
+    assert changes == {("beta1", 7400), ("adam_eps", 7400), ("weight_decay", 7400)}
+
+
+def test_changes_one_after_the_other_have_a_step_each() -> None:
+    changes = {e.field: e.step for e in told("Clip 1.0→0.6, then weight decay 0.2→0.1 from step 7400")}
+    assert changes == {"grad_clip": None, "weight_decay": 7400}
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The process did not crash this time.",
+        "There is no sign of a faulty node.",
+    ],
+)
+def test_what_did_not_happen_is_not_told(sentence: str) -> None:
+    assert [e.kind for e in told(sentence) if e.role in (Role.SYMPTOM, Role.CAUSE)] == []
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    ["The loss climbed slowly from 1.95 to 2.04 between 6000 and 8000.", "Loss gradually increased from 1.9 to 2.1."],
+)
+def test_a_slow_rise_is_no_spike(sentence: str) -> None:
+    assert K.LOSS_SPIKE not in [e.kind for e in told(sentence)]
+    assert K.LOSS_SPIKE in [e.kind for e in told("The loss climbed from 1.95 to 4.02 at step 6000.")]
+
+
+def test_a_setting_that_holds_from_a_step_is_no_restart() -> None:
+    (change,) = told("Starting from step 12,500 we use batch size 3072.")
+    assert (change.kind, change.step, change.after) == (K.BATCH_SIZE_CHANGE, 12500, 3072)
+
+
+def test_the_first_entry_starts_nothing_anew() -> None:
+    book = "# Tern\n\n## 2024-07-01\n\nTrained from scratch with LR 3e-4.\n\n## 2024-07-04\n\n{}\n"
+    again = "Diverged. Trained again from scratch."
+    events = general.parse(book.format(again).encode(), "b.md", "b").events
+    assert [(e.kind, e.step) for e in events if e.role is not Role.OUTCOME] == [
+        (K.START, 0),
+        (K.DIVERGENCE, None),
+        (K.RESTART_FROM_SCRATCH, None),
+    ]

@@ -106,6 +106,9 @@ SYMPTOMS: tuple[Term, ...] = (
         unless=(
             r"\b(?:no|not|without|never|n't|any more|w/o)\b..25..\b(?:spik|glitch)\w*",
             r"\b(?:analy[sz]\w*|see|view) (?:the )?spikes?\b",
+            r"\b(?:slow|gradual|stead|gentl)(?:ly|ily|y)?\b..12..\b(?:ris|rose|climb|increas|grow|grew|creep|crept|drift|up\b)|"
+            r"\b(?:ris|rose|climb|increas|grow|grew|creep|crept|drift|went up|going up)\w*..8.."
+            r"\b(?:slowly|gradually|steadily|gently|little by little)\b|缓慢|慢慢",
             r"\b(?:throughput|memory|latency|step time|temperature|power)\b",
             r"\b(?:similar|same)\b..20..\b(?:glitch|spike)..5..\b\d",
         ),
@@ -168,6 +171,12 @@ SYMPTOMS: tuple[Term, ...] = (
         r"\bkilled the (?:job|run|process|training)\b|任务(?:挂|失败|中断)",
         r"\bkilled by\b|\bsegfault\w*|\bsegmentation fault|\bpreempt(?:ed|ion)\b",
         r"意外终止|异常退出|崩溃|进程..4..(?:退出|挂)|被杀|训练中断",
-        unless=(r"\bcrashed? test\b", r"\bif\b..30..\bcrash", r"\bmanually killed\b"),
+        unless=(
+            r"\b(?:did|does|do|has|have|had|was|is|will|would)(?: not|n['’]t|n't| never)\b..20..\bcrash|"
+            r"\b(?:never|without) (?:a |any )?crash",
+            r"\bcrashed? test\b",
+            r"\bif\b..30..\bcrash",
+            r"\bmanually killed\b",
+        ),
     ),
 )
