@@ -31,6 +31,8 @@ _MOST_TRACKS = 4
 _MOST_FINDINGS = 8
 _MOST_JUMPS = 1_000
 _PACES = 31
+_GLANCE = 4096
+"""Rows at either end of a piece that tell all that is asked of one within which no clock can have jumped."""
 # From 2000 to 2060.  A clock that shows another year was not set.
 _LIKELY = (946_684_800_000_000, 2_840_140_800_000_000)
 
@@ -86,12 +88,17 @@ class ClockCheck:
 
     def look(self, scalars: Scalars, run: str, source: str) -> tuple[Finding, ...]:
         """What the next rows of the source show."""
-        timed = scalars.wall_time != NO_TIME
-        if not timed.any():
+        if not len(scalars.wall_time):
             return ()
+        least, most = int(scalars.wall_time.min()), int(scalars.wall_time.max())
+        if most == NO_TIME:
+            return ()
+        timed = None if least != NO_TIME else scalars.wall_time != NO_TIME
         jumps: list[_Jump] = []
         for code in self._followed(scalars, timed):
-            rows = np.flatnonzero(timed & (scalars.tag == code))
+            if timed is None and self._goes_on_evenly(scalars, code, least, most):
+                continue
+            rows = np.flatnonzero(scalars.tag == code if timed is None else timed & (scalars.tag == code))
             if len(rows):
                 jumps += self._follow(scalars, scalars.tags[code], rows)
         found = []
@@ -101,17 +108,39 @@ class ClockCheck:
                 found.append(_finding(jump, run, source))
         return tuple(found)
 
-    def _followed(self, scalars: Scalars, timed: NDArray[np.bool_]) -> list[int]:
-        """The codes of the names that are followed, the first ones of the source."""
-        if len(self._tracks) < _MOST_TRACKS and any(name not in self._tracks for name in scalars.tags):
-            codes, first = np.unique(scalars.tag[timed], return_index=True)
-            rows = np.flatnonzero(timed)[first]
-            for code, row in sorted(zip(codes.tolist(), rows.tolist(), strict=True), key=lambda pair: pair[1]):
+    def _followed(self, scalars: Scalars, timed: NDArray[np.bool_] | None) -> list[int]:
+        """The codes of the names that are followed, the first ones of the source; ``timed`` is None where all are."""
+        for most in (_GLANCE, len(scalars.tag)):
+            if len(self._tracks) == _MOST_TRACKS or all(name in self._tracks for name in scalars.tags):
+                break
+            rows = np.arange(min(most, len(scalars.tag))) if timed is None else np.flatnonzero(timed[:most])
+            codes, first = np.unique(scalars.tag[rows], return_index=True)
+            for code, row in sorted(zip(codes.tolist(), rows[first].tolist(), strict=True), key=lambda pair: pair[1]):
                 name = scalars.tags[code]
                 if name not in self._tracks and len(self._tracks) < _MOST_TRACKS:
                     place = (int(scalars.step[row]), int(scalars.wall_time[row]))
                     self._tracks[name] = _Track(int(scalars.segment[row]), place)
         return [code for code, name in enumerate(scalars.tags) if name in self._tracks]
+
+    def _goes_on_evenly(self, scalars: Scalars, code: int, least: int, most: int) -> bool:
+        """Whether no clock can have jumped in a piece whose times lie so; what has to be known behind it is noted.
+
+        That is most pieces, and a look at their ends is enough of them.  False also where the end does not tell it.
+        """
+        track = self._tracks[scalars.tags[code]]
+        if track.right is not None or max(most, track.last[1]) - min(least, track.last[1]) > FAR_BACK:
+            return False
+        start = max(0, len(scalars.tag) - _GLANCE)
+        rows = start + np.flatnonzero(scalars.tag[start:] == code)
+        step, time = scalars.step[rows].astype(np.float64), scalars.wall_time[rows].astype(np.float64)
+        steps, took = np.diff(step), np.diff(time)
+        paced = np.flatnonzero((np.diff(scalars.segment[rows]) == 0) & (steps > 0) & (took >= 0))[-_PACES:]
+        if len(paced) < _PACES:
+            return False
+        track.paces = (took[paced] / steps[paced]).tolist()
+        last = rows[-1]
+        track.segment, track.last = int(scalars.segment[last]), (int(scalars.step[last]), int(scalars.wall_time[last]))
+        return True
 
     def _follow(self, scalars: Scalars, name: str, rows: NDArray[np.int64]) -> list[_Jump]:
         track = self._tracks[name]

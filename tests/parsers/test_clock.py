@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from replay_parsers import clock
 from replay_parsers.clock import CHECK, ClockCheck
 from replay_parsers.detection import join
 from replay_parsers.parser import Request
@@ -171,6 +172,38 @@ def test_the_moments_of_the_reads_change_nothing(leaps: list[tuple[int, int, int
         found += check.look(part(whole, first, end), "run", "log")
         state = check.state()
     assert tuple(found) == at_once
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    pauses=st.lists(st.sampled_from([0, 1, 1, 1, 3, -1, 40_000_000]), min_size=1, max_size=300),
+    backs=st.sets(st.integers(1, 299), max_size=3),
+    glance=st.sampled_from([100, 200, 4096]),
+    cuts=st.lists(st.integers(0, 900), max_size=4),
+)
+def test_a_glance_at_a_piece_in_which_nothing_can_have_jumped_tells_what_a_look_at_all_does(
+    pauses: list[int], backs: set[int], glance: int, cuts: list[int]
+) -> None:
+    rows: list[Row] = []
+    step, time = 0, START
+    for number, pause in enumerate(pauses):
+        step, time = (0 if number in backs else step + 1), time + timedelta(seconds=pause)
+        rows.append((step, time))
+    whole = scalars(rows, ("loss", "rate", "norm"))
+    bounds = [0, *sorted(min(cut, len(whole)) for cut in cuts), len(whole)]
+
+    def looked(size: int) -> tuple[list[Finding], list[dict[str, object]]]:
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(clock, "_GLANCE", size)
+            check = ClockCheck()
+            found: list[Finding] = []
+            states: list[dict[str, object]] = []
+            for first, end in pairwise(bounds):
+                found += check.look(part(whole, first, end), "run", "log")
+                states.append(check.state())
+        return found, states
+
+    assert looked(glance) == looked(0)
 
 
 @settings(max_examples=100, deadline=None)
