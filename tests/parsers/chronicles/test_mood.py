@@ -226,6 +226,8 @@ def test_a_value_beside_talk_was_set(sentence: str) -> None:
         ("The loss came back to 4.1 and exploded again.", []),
         ("Power came back at 06:15.", []),
         ("The cluster came back at 6:15.", []),
+        ("The racks came back at 6:15.", []),
+        ("The divergence is back at 7,700.", [K.RECURRED]),
         ("Rollback 3,300 -> nan again @ 3,470", [K.RECURRED]),
     ],
 )

@@ -16,7 +16,9 @@ OUTCOMES: tuple[Term, ...] = (
         # What runs or is measured comes back for the good.
         r"(?<!\bloss )(?<!norm )(?<!norms )(?<!ppl )(?<!lexity )(?<!throughput )(?<!speed )(?<!power )(?<!cluster )"
         r"(?<!clusters )(?<!node )(?<!nodes )(?<!machine )(?<!machines )(?<!network )(?<!storage )(?<!system )"
-        r"(?<!filesystem )(?<!service )(?<!link )(?<!training )(?<!\bjob )(?<!\brun )(?<!\bwe )(?<!\bn\d )(?<!\bn\d\d )"
+        r"(?<!filesystem )(?<!gpu )(?<!gpus )(?<!rack )(?<!racks )(?<!host )(?<!hosts )(?<!server )"
+        r"(?<!servers )(?<!switch )(?<!site )(?<!disks )(?<!scheduler )(?<!slurm )(?<!electricity )"
+        r"(?<!service )(?<!link )(?<!training )(?<!\bjob )(?<!\brun )(?<!\bwe )(?<!\bn\d )(?<!\bn\d\d )"
         r"\bcame back\b"
         r"(?! (?:down|by|within|on its own|to|up|online|after|with|into))|\bre-?occurr?ed\b",
         r"\b(?:spikes?|nans?|divergence|instabilit\w+|problem|issue|oscillations?|overflows?) (?:has |had |then |soon |"
