@@ -9,6 +9,7 @@ from replay_parsers.parser import ENTRY_POINT_GROUP, Sample
 TOO_SHORT = 16
 """An event file's first record has a frame of so many bytes; a line of a log that says anything is longer."""
 
+_PROSE_NAMES = (".md", ".markdown", ".rst")
 _YAML_NAMES = (".yaml", ".yml")
 
 
@@ -30,6 +31,11 @@ def _advice(seen: Sample) -> str:
         return "its top is a list, while a logbook in YAML is a mapping with `run:` and `incidents:`, a list"
     if b"\0" in seen.head:
         return "it is binary, and the only binary files that are read are TensorBoard's event files"
+    if seen.path.name.lower().endswith(_PROSE_NAMES):
+        return (
+            "a logbook in prose is read where its entries begin with dates (`## 2024-05-06 14:30 loss spike`), "
+            "as headings, bullets or rows of a table; of a log of numbers, write CSV or JSON lines with a column `step`"
+        )
     return (
         "of a log, write the numbers as CSV or JSON lines with a column `step`; "
         f"or install a parser of its format (entry point {ENTRY_POINT_GROUP})"

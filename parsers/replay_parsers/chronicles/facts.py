@@ -33,12 +33,14 @@ _CLOCK = re.compile(
     rf"\b(?i:all )?(?i:dates?|times?(?:stamps?)?)\b[^.;]{{0,40}}?(?:\b(?:in|are|is)\s(?:all\s)?(?:in\s)?|[:：=]\s?)"
     rf"(?:the )?(?P<zone>{_PLACE})\b"
     # "All times UTC", but no "time PT-3 failed".
-    rf"|\b(?i:all )(?i:dates?|times?(?:stamps?)?)\s(?P<all>{_PLACE})\b"
+    rf"|\b(?:(?i:all )(?i:dates?|times?(?:stamps?)?)|(?i:times))\s(?P<all>{_PLACE})\b(?!-)"
     r"|时间[^。；]{0,10}(?P<zh>北京时间|UTC)"
     rf"|时区\s?[:：]?\s?(?P<zone_zh>{_PLACE})"
     rf"|(?i:\b(?:time\s?zone|tz)\b)[^.;]{{0,40}}?(?P<named>{_PLACE})\b"
     r"|(?i:\b(?:clock|cluster|site)\b)[^.;]{0,40}?(?P<place>UTC\s?[+-]\d{1,2}(?::\d\d)?|[A-Z][A-Za-z]+/[A-Z]\w+)"
 )
+# "Kite 30B (CET, bf16)"
+_CLOCK_OF_TITLE = re.compile(rf"[(（,，]\s?(?P<zone>{_PLACE})\s?[),，）]")
 _SCALE = {"M": 1e6, "B": 1e9, "T": 1e12}
 
 
@@ -97,7 +99,7 @@ def run_facts(sections: Iterable[Section], title: str, tally: Tally) -> Facts:
                     metadata.setdefault(found["name"].strip(), found["value"].strip())
                     known = True
                 tally.sentence(printed, block.line, understood=known)
-    if found := _CLOCK.search(title):
+    if found := _CLOCK.search(title) or _CLOCK_OF_TITLE.search(title):
         clock = clock or zone_name(next(place for place in found.groups() if place))
     size = _PARAMETERS.search(title)
     return Facts(

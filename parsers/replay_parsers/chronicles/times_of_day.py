@@ -19,6 +19,11 @@ _TIME_OF_DAY = re.compile(
     r"(?P<step>\s?[,，;(]?\s?(?=(?:global[ _]?)?(?:step|iteration|iter)\s?#?\d))?",
     re.IGNORECASE,
 )
+# "Resumed 14:30, step 9,000"
+_BEFORE_STEP = re.compile(
+    rf"(?<=[A-Za-z])\s{_CLOCK}(?:\s?\(?{_ZONED}\)?)?\s?[,，;(]\s?(?=(?:global[ _]?)?(?:step|iteration|iter)\s?#?\d)",
+    re.IGNORECASE,
+)
 _ANY = re.compile(r"\d[:：]\d|\d\s?[ap]\.?m\b|clock", re.IGNORECASE)
 _STARTED = re.compile(r"^\W*started$", re.IGNORECASE)
 
@@ -41,4 +46,4 @@ def without_times(sentence: str) -> str:
             return found[0]
         return " at " if found["step"] is not None else ""
 
-    return _TIME_OF_DAY.sub(taken_out, sentence)
+    return _BEFORE_STEP.sub(" at ", _TIME_OF_DAY.sub(taken_out, sentence))

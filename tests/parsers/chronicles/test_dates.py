@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from replay_parsers.chronicles import dates, zones
+from replay_parsers.chronicles import dates, general, zones
 from replay_parsers.records import TimePrecision
 
 
@@ -93,3 +93,12 @@ def test_precision_is_that_of_the_print() -> None:
 )
 def test_zones_by_name(printed: str, name: str | None) -> None:
     assert zones.zone_name(printed) == name
+
+
+@pytest.mark.parametrize(
+    "beginning", ["# Tern 12B (CET, bf16)\n", "# Tern (fp16, CET)\n", "# Tern\n\n12B, times CET.\n"]
+)
+def test_a_zone_named_beside_other_things_is_the_clock_of_the_book(beginning: str) -> None:
+    book = beginning + "\n## 2024-01-06 14:00\n\nNode failure.\n\n## 2024-01-08 09:00\n\nNode failure.\n"
+    first = general.parse(book.encode(), "tern.md", "tern").events[0]
+    assert first.time == datetime(2024, 1, 6, 13, tzinfo=UTC)

@@ -176,6 +176,7 @@ def test_what_came_back_within_an_entry_is_no_recovery() -> None:
         ("Gradient norm shot up from 12 to 2600 @ 18,250.", K.GRAD_NORM_SPIKE, 18250),
         ("Grad norm spiked to 3300 at step 9,750.", K.GRAD_NORM_SPIKE, 9750),
         ("Loss spiked from 27,000 to 27,200.", K.LOSS_SPIKE, 27000),
+        ("在 11,600 步梯度范数从 20 涨到 3700。", K.GRAD_NORM_SPIKE, 11600),
     ],
 )
 def test_the_values_of_a_quantity_are_no_steps(sentence: str, kind: K, step: int) -> None:
@@ -204,6 +205,7 @@ def test_a_rollback_from_one_step_to_another_names_both() -> None:
         ("grad norm spike at 13:01", K.GRAD_NORM_SPIKE, None),
         ("LR 3e-4 -> 2e-4 @ 16:45, step 33,150", K.LR_CHANGE, 33150),
         ("Rolled back at 16:45 to 32,750", K.ROLLBACK, 32750),
+        ("Resumed 16:45, step 33,150", K.RESTART, 33150),
     ],
 )
 def test_a_time_of_day_is_neither_step_nor_value(sentence: str, kind: K, step: int | None) -> None:

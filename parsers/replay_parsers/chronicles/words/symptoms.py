@@ -80,6 +80,7 @@ SYMPTOMS: tuple[Term, ...] = (
         rf"\bgrad(?:ient)?[ _-]?norms? and [\w ]{{3,20}}norms?\b..20..{_ROSE}",
         rf"(?:{_ROSE}|{_BLEW})..12..\bgrad(?:ient)?\b",
         r"梯度(?:范数)?..8..(?:spike|尖峰|爆炸|异常|飙升|变大|增大|升高|上升|暴涨)",
+        r"梯度范数从?..12..(?:涨|飙|升|跳|冲)到",
         r"\bgrad\b..10..spike",
         r"\bgrad(?:ient)?[ _-]?norms?\b..12..(?:\b(?:increas|grow|ris|peak|climb|creep)\w*|"
         r"超过|高达|\b(?:went|rose|jumped|climbed|grew) (?:up )?from\b|\b(?:went|going|goes) up\b|\b(?:hit|hits|"
