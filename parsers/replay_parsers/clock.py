@@ -8,14 +8,14 @@ which another writer, or another run, may begin; nor a pause of months before a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from replay_parsers.records import NO_TIME, Finding, Scalars
+from replay_parsers.records import NO_TIME, Finding, Records, Scalars
 
 CHECK = "clock_jump"
 
@@ -31,8 +31,9 @@ _MOST_TRACKS = 4
 _MOST_FINDINGS = 8
 _MOST_JUMPS = 1_000
 _PACES = 31
+_HEAD = 64
 _GLANCE = 4096
-"""Rows at either end of a piece that tell all that is asked of one within which no clock can have jumped."""
+"""Rows at the two ends of a piece that mostly tell all that is asked of one within which no clock can have jumped."""
 # From 2000 to 2060.  A clock that shows another year was not set.
 _LIKELY = (946_684_800_000_000, 2_840_140_800_000_000)
 
@@ -60,6 +61,21 @@ class _Jump:
     now: Place
     right: Place
     pace: float | None
+
+
+def checked(pieces: Iterable[Records], state: Mapping[str, Any], run: str) -> Iterator[Records]:
+    """The pieces of one source, as its parser gives them, with what cannot be right in their clock among the findings.
+
+    ``state``: of the piece before; what goes on from one piece to the next is kept in each one's own.
+    """
+    check = ClockCheck(state.get("clock"))
+    for piece in pieces:
+        found = check.look(piece.scalars, run, piece.source)
+        noted = check.state()
+        if noted["tracks"]:
+            piece = replace(piece, findings=(*piece.findings, *found), state={**piece.state, "clock": noted})
+        yield piece
+        del piece  # the parser can use its memory again
 
 
 class ClockCheck:
@@ -95,8 +111,10 @@ class ClockCheck:
             return ()
         timed = None if least != NO_TIME else scalars.wall_time != NO_TIME
         jumps: list[_Jump] = []
-        for code in self._followed(scalars, timed):
-            if timed is None and self._goes_on_evenly(scalars, code, least, most):
+        followed = self._followed(scalars, timed)
+        even = self._going_on_evenly(scalars, followed, least, most) if timed is None else ()
+        for code in followed:
+            if code in even:
                 continue
             rows = np.flatnonzero(scalars.tag == code if timed is None else timed & (scalars.tag == code))
             if len(rows):
@@ -110,37 +128,46 @@ class ClockCheck:
 
     def _followed(self, scalars: Scalars, timed: NDArray[np.bool_] | None) -> list[int]:
         """The codes of the names that are followed, the first ones of the source; ``timed`` is None where all are."""
-        for most in (_GLANCE, len(scalars.tag)):
+        for most in (_HEAD, len(scalars.tag)):
             if len(self._tracks) == _MOST_TRACKS or all(name in self._tracks for name in scalars.tags):
                 break
-            rows = np.arange(min(most, len(scalars.tag))) if timed is None else np.flatnonzero(timed[:most])
-            codes, first = np.unique(scalars.tag[rows], return_index=True)
-            for code, row in sorted(zip(codes.tolist(), rows[first].tolist(), strict=True), key=lambda pair: pair[1]):
+            for code, row in _first_rows(scalars.tag[:most], None if timed is None else timed[:most]):
                 name = scalars.tags[code]
                 if name not in self._tracks and len(self._tracks) < _MOST_TRACKS:
                     place = (int(scalars.step[row]), int(scalars.wall_time[row]))
                     self._tracks[name] = _Track(int(scalars.segment[row]), place)
         return [code for code, name in enumerate(scalars.tags) if name in self._tracks]
 
-    def _goes_on_evenly(self, scalars: Scalars, code: int, least: int, most: int) -> bool:
-        """Whether no clock can have jumped in a piece whose times lie so; what has to be known behind it is noted.
+    def _going_on_evenly(self, scalars: Scalars, followed: list[int], least: int, most: int) -> set[int]:
+        """The codes of names whose clock cannot have jumped, since all times of the piece lie near each other.
 
-        That is most pieces, and a look at their ends is enough of them.  False also where the end does not tell it.
+        That is most pieces, and a glance at their ends is enough of them: what has to be known behind the piece is
+        noted.  Names of which the end does not tell it are left out.
         """
-        track = self._tracks[scalars.tags[code]]
-        if track.right is not None or max(most, track.last[1]) - min(least, track.last[1]) > FAR_BACK:
-            return False
-        start = max(0, len(scalars.tag) - _GLANCE)
-        rows = start + np.flatnonzero(scalars.tag[start:] == code)
-        step, time = scalars.step[rows].astype(np.float64), scalars.wall_time[rows].astype(np.float64)
-        steps, took = np.diff(step), np.diff(time)
-        paced = np.flatnonzero((np.diff(scalars.segment[rows]) == 0) & (steps > 0) & (took >= 0))[-_PACES:]
-        if len(paced) < _PACES:
-            return False
-        track.paces = (took[paced] / steps[paced]).tolist()
-        last = rows[-1]
-        track.segment, track.last = int(scalars.segment[last]), (int(scalars.step[last]), int(scalars.wall_time[last]))
-        return True
+        tracks = {code: self._tracks[scalars.tags[code]] for code in followed}
+        near = [
+            code
+            for code, one in tracks.items()
+            if one.right is None and max(most, one.last[1]) - min(least, one.last[1]) <= FAR_BACK
+        ]
+        if not near:
+            return set()
+        start = max(0, len(scalars.tag) - min(_GLANCE, 2 * _PACES * len(scalars.tags)))
+        end = scalars.tag[start:]
+        told = set()
+        for code in near:
+            rows = (end == code).nonzero()[0][-2 * _PACES :] + start
+            step, time, segment = scalars.step[rows], scalars.wall_time[rows], scalars.segment[rows]
+            steps = np.subtract(step[1:], step[:-1], dtype=np.float64)
+            took = np.subtract(time[1:], time[:-1], dtype=np.float64)
+            paced = ((segment[1:] == segment[:-1]) & (steps > 0) & (took >= 0)).nonzero()[0][-_PACES:]
+            if len(paced) < _PACES:
+                continue
+            one = tracks[code]
+            one.paces = (took[paced] / steps[paced]).tolist()
+            one.segment, one.last = int(segment[-1]), (int(step[-1]), int(time[-1]))
+            told.add(code)
+        return told
 
     def _follow(self, scalars: Scalars, name: str, rows: NDArray[np.int64]) -> list[_Jump]:
         track = self._tracks[name]
@@ -185,6 +212,18 @@ class ClockCheck:
                 return True
         self._told.append(time)
         return False
+
+
+def _first_rows(tag: NDArray[np.int32], timed: NDArray[np.bool_] | None) -> list[tuple[int, int]]:
+    """The codes of the names in some rows, and where each stands first, in that order."""
+    if timed is None and len(tag) <= _HEAD:
+        firsts: dict[int, int] = {}
+        for row, code in enumerate(tag.tolist()):
+            firsts.setdefault(code, row)
+        return list(firsts.items())
+    rows = np.arange(len(tag)) if timed is None else np.flatnonzero(timed)
+    codes, first = np.unique(tag[rows], return_index=True)
+    return sorted(zip(codes.tolist(), rows[first].tolist(), strict=True), key=lambda pair: pair[1])
 
 
 def _expected(right: Place, now: Place, pace: float | None) -> float:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from replay_parsers import unrecognised
+from replay_parsers.clock import checked
 from replay_parsers.files import sample
 from replay_parsers.parser import ENTRY_POINT_GROUP, Parser, Request, Sample
 from replay_parsers.records import Coverage, Records, Run, Scalars
@@ -163,7 +164,7 @@ def stream(
     path = Path(path)
     chosen = parser or detect(path).parser
     request = Request(path=path, source=source or str(path), run=run or path.stem, start=start, state=dict(state or {}))
-    return chosen.read(request)
+    return checked(chosen.read(request), request.state, request.run)
 
 
 def read(path: str | Path, *, run: str | None = None) -> Records:

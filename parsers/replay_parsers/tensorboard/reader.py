@@ -15,7 +15,6 @@ from typing import BinaryIO
 
 import numpy as np
 
-from replay_parsers.clock import ClockCheck
 from replay_parsers.files import open_bytes
 from replay_parsers.parser import Request
 from replay_parsers.records import Coverage, Event, ProblemKind, Records, Run
@@ -104,7 +103,6 @@ class Reading:
         self._ledger = Ledger(request.source)
         self._metadata = RunMetadata(state.get("metadata", {}))
         self._sessions = Sessions(request.run, request.source, state.get("sessions", {}))
-        self._clock = ClockCheck(state.get("clock"))
         self._events: list[Event] = []
         self._not_understood = 0
         self._longer_records = 0
@@ -171,7 +169,6 @@ class Reading:
             events=events,
             scalars=scalars,
             problems=problems,
-            findings=self._clock.look(scalars, request.run, request.source),
             coverage=Coverage(
                 bytes_read=end - start,
                 records=len(scalars) + len(events),
@@ -186,7 +183,6 @@ class Reading:
                 "segment": self._job[layout.SEGMENT],
                 "metadata": self._metadata.state(),
                 "sessions": self._sessions.state(),
-                "clock": self._clock.state(),
                 "damaged_to": self._damaged_to,
                 **({"within_event": {"bytes": end - record, "values": values_done}} if values_done else {}),
             },

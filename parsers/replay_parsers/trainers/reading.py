@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
-from replay_parsers.clock import ClockCheck
 from replay_parsers.lines import Block, Line, cut, part_of, read_blocks, split_rank
 from replay_parsers.parser import Request
 from replay_parsers.records import Coverage, EventKind, Finding, Problem, ProblemKind, Records, Run, Scalars
@@ -44,7 +43,6 @@ class Book:
         self.scalars = ScalarColumns(state.get("scalars"))
         self.events = EventLog(request.run, request.source, self.scalars, state.get("events"))
         self.repeats = Repeats(state.get("repeats"))
-        self.clock = ClockCheck(state.get("clock"))
         self.findings: list[Finding] = []
         self.problems: list[Problem] = []
         # Whether values were left out since the log has more names than there is room for.
@@ -65,7 +63,6 @@ class Book:
             "repeats": self.repeats.state(),
             "full": self.full,
             "lost_told": self.lost_told,
-            "clock": self.clock.state(),
         }
 
     def repeated(
@@ -187,10 +184,8 @@ class Book:
         )
 
     def take_scalars(self) -> Scalars:
-        """The rows since the last call; where their clock cannot be right is a finding."""
-        rows = self.scalars.take()
-        self.findings += self.clock.look(rows, self.run, self.source)
-        return rows
+        """The rows since the last call."""
+        return self.scalars.take()
 
     def coverage(self, bytes_read: int, lost_bytes: int, records: int) -> Coverage:
         """The ledger since the last call."""

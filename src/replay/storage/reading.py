@@ -13,6 +13,7 @@ from replay.storage.ledger import Entry, Part, state_as_json, total_coverage
 from replay.storage.planning import CannotReadError, Known, Plan, look_at_beginning, plan, unchanged
 from replay.storage.record_parts import RecordParts, stored
 from replay.storage.reports import SourceReport, Status
+from replay_parsers.clock import checked
 from replay_parsers.files import GZIP_MAGIC
 from replay_parsers.parser import Request
 from replay_parsers.records import Coverage, Finding, Problem, ProblemKind, Records
@@ -237,7 +238,7 @@ class _Reading:
             watch=self.blocks_read.watch if self.growing is None else None,
         )
         try:
-            for records in self.how.parser.read(request):
+            for records in checked(self.how.parser.read(request), self.how.state, self.run_name):
                 self._keep(records)
                 del records  # the parser can use its memory again
                 yield self.position
